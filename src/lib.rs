@@ -1,0 +1,3 @@
+//! Search-driven autotuning of tile-processor programs for the Graphcore IPU21.
+
+pub mod target;
