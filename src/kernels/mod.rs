@@ -127,10 +127,9 @@ pub struct Softmax {
     pub pitch: u32,
     /// Factor on the scores before the exponential, as the bits of an `f32`.
     pub scale: u32,
-    /// Row `i` of a matrix sees only columns up to `i + offset`; `None`: all columns. Rows are
-    /// numbered from `m5`, modulo [`Softmax::matrix_rows`].
+    /// A row sees only columns up to its number in its matrix plus this; `None`: all columns.
     pub causal_offset: Option<u32>,
-    /// Rows of one matrix.
+    /// Row `i` of a call is row `m5 + (i mod matrix_rows)` of its matrix.
     pub matrix_rows: u32,
 }
 
@@ -145,7 +144,8 @@ pub struct Cast {
     pub scale: i8,
 }
 
-/// What a cast between strips orders is specialised by: F16 to FP8 or back.
+/// What a cast between strips orders is specialised by. Any two different types; with one row this
+/// is also the cast of a row-major block whose two pitches differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CastStrips {
     /// Input type.

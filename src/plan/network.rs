@@ -64,6 +64,8 @@ pub enum NodeKind {
         weight: TensorId,
         /// The weight is stored `[columns, inner]`.
         transposed: bool,
+        /// FP8: the weight is code · 2^scale.
+        scale: i8,
         /// Added to every row.
         bias: Option<TensorId>,
         /// Applied last.
@@ -480,8 +482,10 @@ impl Builder<'_> {
             activation = Some(function);
             result = graph.operations()[reader].outputs[0];
         }
+        let weight = operation.inputs[1];
+        let scale = graph.tensor(weight).scale;
         let kind =
-            NodeKind::Matmul { weight: operation.inputs[1], transposed, bias, activation };
+            NodeKind::Matmul { weight, transposed, scale, bias, activation };
         self.node(index, kind, &operation.inputs[..1], result);
     }
 

@@ -183,12 +183,39 @@ impl Step {
 struct Held {
     buffer: BufferId,
     layout: Layout,
-    /// Level after whose compute the value is there; −1: before the program.
-    ready: i64,
 }
 
-/// A step and when it runs: level, exchange before compute.
-type Slot = (i64, bool);
+/// When a step runs: its level, and whether it computes (after the level's exchange).
+pub type Slot = (i64, bool);
+
+/// Slot of every step of every segment; `segments` in the network's order.
+///
+/// A node's first exchange is in the level after the one that made its inputs; what it computes
+/// before any exchange of its own still belongs to that level.
+pub fn slots(network: &Network, recipe: &Recipe, segments: &[Arc<Segment>]) -> Vec<Vec<Slot>> {
+    let mut ready = vec![-1_i64; network.values.len()];
+    let mut latest = -1;
+    let mut all = Vec::with_capacity(segments.len());
+    for ((node, plan), segment) in network.nodes.iter().zip(&recipe.nodes).zip(segments) {
+        let inputs = node.inputs.iter().map(|value| ready[value.0 as usize]);
+        let mut level = inputs.max().unwrap_or(-1);
+        if plan.alone {
+            level = level.max(latest);
+        }
+        let slots = segment.steps.iter().map(|step| {
+            let slot = match step {
+                SegmentStep::Exchange(_) => (level + 1, false),
+                SegmentStep::Compute(_) => (level.max(0), true),
+            };
+            level = slot.0;
+            slot
+        });
+        all.push(slots.collect());
+        latest = latest.max(level);
+        ready[node.output.0 as usize] = level;
+    }
+    all
+}
 
 struct Linker {
     buffers: Vec<Buffer>,
@@ -197,7 +224,6 @@ struct Linker {
     steps: BTreeMap<Slot, (Vec<Part>, Vec<ExchangeMode>)>,
     apart: Vec<(BufferId, BufferId)>,
     held: Vec<Option<Held>>,
-    latest: i64,
 }
 
 /// Puts lowered nodes together; `segments` in the network's order, `inputs` the layouts of the
@@ -214,13 +240,13 @@ pub fn link(
         steps: BTreeMap::new(),
         apart: vec![],
         held: vec![None; network.values.len()],
-        latest: -1,
     };
     for (value, layout) in network.inputs.iter().zip(inputs) {
         linker.input(network, *value, layout);
     }
-    for (index, segment) in segments.iter().enumerate() {
-        linker.segment(network, recipe, NodeId(index as u32), segment);
+    let slots = slots(network, recipe, segments);
+    for ((id, segment), slots) in network.node_ids().zip(segments).zip(&slots) {
+        linker.segment(network, recipe, id, segment, slots);
     }
     linker.finish(network, recipe.tiles)
 }
@@ -239,11 +265,18 @@ impl Linker {
             fill: Some(Fill::Value { value, layout: layout.clone() }),
         });
         self.spans.push(None);
-        let held = Held { buffer, layout: layout.clone(), ready: -1 };
+        let held = Held { buffer, layout: layout.clone() };
         self.held[value.0 as usize] = Some(held);
     }
 
-    fn segment(&mut self, network: &Network, recipe: &Recipe, id: NodeId, segment: &Arc<Segment>) {
+    fn segment(
+        &mut self,
+        network: &Network,
+        recipe: &Recipe,
+        id: NodeId,
+        segment: &Arc<Segment>,
+        slots: &[Slot],
+    ) {
         let node = network.node(id);
         let held = |value: &ValueId| {
             self.held[value.0 as usize].clone().expect("inputs are made before they are read")
@@ -259,27 +292,16 @@ impl Linker {
         for apart in &segment.apart {
             self.apart.push((buffers[apart.0.0 as usize], buffers[apart.1.0 as usize]));
         }
-        let plan = &recipe.nodes[id.0 as usize];
-        let mut level = inputs.iter().map(|held| held.ready).max().unwrap_or(-1);
-        if plan.alone {
-            level = level.max(self.latest);
-        }
-        for (step, body) in segment.steps.iter().enumerate() {
+        for (step, slot) in slots.iter().enumerate() {
             let part =
                 Part { node: id, segment: Arc::clone(segment), step, buffers: Arc::clone(&buffers) };
-            let slot = match body {
-                SegmentStep::Exchange(_) => (level + 1, false),
-                SegmentStep::Compute(_) => (level.max(0), true),
-            };
-            level = slot.0;
-            self.touch(&part, slot);
-            let (parts, modes) = self.steps.entry(slot).or_default();
+            self.touch(&part, *slot);
+            let (parts, modes) = self.steps.entry(*slot).or_default();
             parts.push(part);
-            modes.push(plan.exchange);
+            modes.push(recipe.nodes[id.0 as usize].exchange);
         }
-        self.latest = self.latest.max(level);
         let buffer = buffers[segment.output.0 as usize];
-        let result = Held { buffer, layout: segment.layout.clone(), ready: level };
+        let result = Held { buffer, layout: segment.layout.clone() };
         if network.value(node.output).is_output {
             let found = &mut self.buffers[buffer.0 as usize];
             found.role = Role::Output;

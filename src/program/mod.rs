@@ -12,13 +12,18 @@
 pub mod code;
 pub mod data;
 pub mod gather;
+pub mod gemm;
 pub mod link;
 pub mod lower;
+pub mod pointwise;
+pub mod rows;
 pub mod segment;
 
 pub use data::Fill;
-pub use link::{Addresses, Buffer, BufferId, Part, Program, Step, StepKind, TransferView};
-pub use lower::{layout_of_input, lower_node, program};
+pub use link::{
+    Addresses, Buffer, BufferId, Part, Program, Slot, Step, StepKind, TransferView, link, slots,
+};
+pub use lower::{layout_of_input, layout_of_node, lower_node, program};
 pub use segment::{
     Apart, BufferRef, BufferSpec, Call, Class, Move, Place, Role, Run, Segment, SegmentStep,
 };
