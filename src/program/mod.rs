@@ -9,7 +9,7 @@
 //! it is read; a transfer never names its source among its destinations (what stays on a tile is
 //! copied by a kernel).
 
-pub mod code;
+
 pub mod data;
 pub mod gather;
 pub mod gemm;
