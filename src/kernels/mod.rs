@@ -14,6 +14,14 @@
 //! permutation on their columns ([`right_column`]), so that what a GEMM writes reads as plain
 //! strips, and no kernel has to put it right afterwards.
 
+pub mod meaning;
+pub mod memory;
+mod product;
+mod symbol;
+
+pub use meaning::{Registers, execute};
+pub use memory::{KernelFault, Memory};
+
 use crate::target::DataType;
 
 /// One tile program routine. The fields are what the symbol is specialised by.

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// Logical tile, `0..1472`. The chip's own numbering is [`PhysicalTile`]; only
 /// [`topology`](super::topology) converts (`target/ipu21.md` §1.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct TileId(pub u16);
 

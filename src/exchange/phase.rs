@@ -1,0 +1,265 @@
+//! The transfers of one phase, checked when they are added.
+
+use std::collections::BTreeMap;
+
+use crate::target::sram::{MEMORY_END, MEMORY_START};
+use crate::target::{Address, TileId};
+
+use super::rows::RowError;
+
+/// Most words of one ordinary transfer (`target/ipu21.md` §2.4); longer ones are split.
+pub const MOST_WORDS: u32 = 4148;
+
+/// One message: words from a source to the same or other addresses of some tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer<'a> {
+    /// Sending tile.
+    pub source: TileId,
+    /// Where the words are read.
+    pub source_address: Address,
+    /// Receiving tiles and where they write.
+    pub destinations: &'a [(TileId, Address)],
+    /// 32-bit words.
+    pub words: u32,
+}
+
+/// All transfers of a phase.
+#[derive(Clone, Debug, Default)]
+pub struct Phase {
+    tiles: u16,
+    sources: Vec<(TileId, Address, u32)>,
+    first: Vec<u32>,
+    destinations: Vec<(TileId, Address)>,
+}
+
+/// What is wrong with a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// A tile that the phase has not.
+    #[error("tile {0} does not exist in this phase")]
+    UnknownTile(TileId),
+    /// No words.
+    #[error("it has no words")]
+    NoWords,
+    /// No destination.
+    #[error("it has no destination")]
+    NoDestination,
+    /// A tile twice among the destinations.
+    #[error("tile {0} is a destination twice")]
+    DestinationTwice(TileId),
+    /// The source is the only destination (rule T2).
+    #[error("its only destination is its source")]
+    OnlyToItself,
+    /// The source is among the destinations, in the same memory element (rule T2).
+    #[error("it goes to its own source inside one memory element")]
+    LoopInElement,
+    /// Not a multiple of four (rule M3).
+    #[error("address {0} is not a multiple of 4")]
+    Misaligned(Address),
+    /// Not in tile memory.
+    #[error("{words} words at {address} leave tile memory")]
+    OutOfRange {
+        /// First byte.
+        address: Address,
+        /// Length.
+        words: u32,
+    },
+    /// Two transfers write one word.
+    #[error("it writes {address} of tile {tile}, which transfer {other} writes too")]
+    WrittenTwice {
+        /// Where.
+        tile: TileId,
+        /// The word.
+        address: Address,
+        /// The earlier transfer.
+        other: usize,
+    },
+    /// It reads what another transfer of the phase writes.
+    #[error("it reads {address} of tile {tile}, which transfer {other} writes in the same phase")]
+    ReadAndWritten {
+        /// Where.
+        tile: TileId,
+        /// The word.
+        address: Address,
+        /// The writing transfer.
+        other: usize,
+    },
+}
+
+/// Why a phase cannot be scheduled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExchangeError {
+    /// A transfer is not legal.
+    #[error("transfer {index}: {error}")]
+    Transfer {
+        /// Which, in the order added.
+        index: usize,
+        /// Why.
+        #[source]
+        error: TransferError,
+    },
+    /// A row has no encoding.
+    #[error("no encoding was found: {0}")]
+    Unencodable(RowError),
+}
+
+impl Phase {
+    /// A phase without transfers on the logical tiles `0..tiles`.
+    pub fn new(tiles: u16) -> Phase {
+        Phase { tiles, first: vec![0], ..Phase::default() }
+    }
+
+    /// Adds a transfer; one that is too long for the fabric is split.
+    ///
+    /// # Errors
+    /// If the transfer alone is not legal.
+    pub fn add(
+        &mut self,
+        source: TileId,
+        source_address: Address,
+        destinations: &[(TileId, Address)],
+        words: u32,
+    ) -> Result<(), TransferError> {
+        self.check(source, source_address, destinations, words)?;
+        let mut done = 0;
+        while done < words {
+            let piece = (words - done).min(MOST_WORDS);
+            let shift = |address: Address| Address(address.0 + 4 * done);
+            self.sources.push((source, shift(source_address), piece));
+            let moved = destinations.iter().map(|(tile, address)| (*tile, shift(*address)));
+            self.destinations.extend(moved);
+            self.first.push(self.destinations.len() as u32);
+            done += piece;
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        source: TileId,
+        address: Address,
+        destinations: &[(TileId, Address)],
+        words: u32,
+    ) -> Result<(), TransferError> {
+        if words == 0 {
+            return Err(TransferError::NoWords);
+        }
+        if destinations.is_empty() {
+            return Err(TransferError::NoDestination);
+        }
+        let unknown = |tile: TileId| (tile.0 >= self.tiles).then_some(TransferError::UnknownTile(tile));
+        let ends = std::iter::once((source, address)).chain(destinations.iter().copied());
+        for (tile, address) in ends {
+            if let Some(error) = unknown(tile) {
+                return Err(error);
+            }
+            if !address.0.is_multiple_of(4) {
+                return Err(TransferError::Misaligned(address));
+            }
+            let end = u64::from(address.0) + 4 * u64::from(words);
+            if address < MEMORY_START || end > u64::from(MEMORY_END.0) {
+                return Err(TransferError::OutOfRange { address, words });
+            }
+        }
+        let mut tiles: Vec<TileId> = destinations.iter().map(|(tile, _)| *tile).collect();
+        tiles.sort_unstable();
+        if let Some(pair) = tiles.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(TransferError::DestinationTwice(pair[0]));
+        }
+        if let Some((_, to)) = destinations.iter().find(|(tile, _)| *tile == source) {
+            if destinations.len() == 1 {
+                return Err(TransferError::OnlyToItself);
+            }
+            if super::lanes::element_mask(address, words) & super::lanes::element_mask(*to, words) != 0 {
+                return Err(TransferError::LoopInElement);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what only all transfers together can violate.
+    ///
+    /// # Errors
+    /// The first transfer that writes a word that another writes, or reads one that another writes:
+    /// programs of this crate never order accesses inside a phase.
+    pub fn check_accesses(&self) -> Result<(), ExchangeError> {
+        let mut writes: BTreeMap<TileId, Vec<(u32, u32, usize)>> = BTreeMap::new();
+        for index in 0..self.len() {
+            let transfer = self.transfer(index);
+            for (tile, address) in transfer.destinations {
+                let span = (address.0, address.0 + 4 * transfer.words, index);
+                writes.entry(*tile).or_default().push(span);
+            }
+        }
+        for (tile, spans) in &mut writes {
+            spans.sort_unstable();
+            for pair in spans.windows(2) {
+                if pair[1].0 < pair[0].1 {
+                    let (index, other) = (pair[0].2.max(pair[1].2), pair[0].2.min(pair[1].2));
+                    let (tile, address) = (*tile, Address(pair[1].0));
+                    let error = TransferError::WrittenTwice { tile, address, other };
+                    return Err(ExchangeError::Transfer { index, error });
+                }
+            }
+        }
+        for index in 0..self.len() {
+            let transfer = self.transfer(index);
+            let Some(spans) = writes.get(&transfer.source) else { continue };
+            let (start, end) = (transfer.source_address.0, transfer.source_address.0 + 4 * transfer.words);
+            let at = spans.partition_point(|span| span.1 <= start);
+            if let Some(span) = spans.get(at).filter(|span| span.0 < end) {
+                let (tile, address) = (transfer.source, Address(span.0.max(start)));
+                let error = TransferError::ReadAndWritten { tile, address, other: span.2 };
+                return Err(ExchangeError::Transfer { index, error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of tiles.
+    pub fn tiles(&self) -> u16 {
+        self.tiles
+    }
+
+    /// Number of transfers, pieces counted one by one.
+    pub fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Whether nothing moves.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// One transfer.
+    pub fn transfer(&self, index: usize) -> Transfer<'_> {
+        let (source, source_address, words) = self.sources[index];
+        let range = self.first[index] as usize..self.first[index + 1] as usize;
+        Transfer { source, source_address, destinations: &self.destinations[range], words }
+    }
+
+    /// Whether a transfer can be 64-bit (`target/ipu21.md` §3.1): an even number of words from 2
+    /// on, everything aligned to 8, whole pairs, and events of a receiver that do not coincide.
+    pub fn pairable(&self, index: usize) -> bool {
+        let transfer = self.transfer(index);
+        let items = transfer.words / 2;
+        let aligned = |address: Address| address.0.is_multiple_of(8);
+        let has = |tile: TileId| transfer.destinations.iter().any(|(found, _)| *found == tile);
+        let pair = |tile: TileId| tile == transfer.source || tile == transfer.source.partner();
+        transfer.words >= 2
+            && transfer.words.is_multiple_of(2)
+            && aligned(transfer.source_address)
+            && transfer.source.partner().0 < self.tiles
+            && transfer.destinations.iter().all(|(tile, address)| {
+                let gap = 51 + 2 * tile.row();
+                aligned(*address)
+                    && has(tile.partner())
+                    && !pair(*tile)
+                    && items != 2
+                    && items != gap
+                    && items != gap + 2
+            })
+    }
+}

@@ -1,0 +1,396 @@
+//! From placed transfers to rows: the supervisor instructions of every tile (`target/ipu21.md`
+//! §4.7).
+//!
+//! Two controls at one event need a two-word instruction at an even place. Where the place comes
+//! out odd, the nearest instruction before it that can be split in two is split.
+
+use crate::target::topology::{paired_selector, paired_time};
+use crate::target::{Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux};
+
+use super::phase::{Phase, Transfer};
+use super::place::Start;
+
+/// The exchange program of one tile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The tile.
+    pub tile: TileId,
+    /// Instruction words; the first lies at a multiple of 8 bytes, the last returns.
+    pub words: Vec<u32>,
+    /// Event at which the row ends.
+    pub horizon: u32,
+}
+
+/// Two controls that no place in a row can be found for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tile {tile}: two controls at event {event} come to lie at an odd word")]
+pub struct RowError {
+    /// Where.
+    pub tile: TileId,
+    /// When.
+    pub event: u32,
+}
+
+/// The row that only returns: `br m10`.
+pub const RETURN: Instruction = Instruction::Br { register: 10 };
+
+/// A send of one tile.
+#[derive(Clone, Copy, Debug)]
+struct Send {
+    start: u32,
+    items: u32,
+    /// Address in items.
+    address: u32,
+    sctl: u8,
+}
+
+/// A receive of one tile.
+#[derive(Clone, Copy, Debug)]
+struct Receive {
+    /// Start of the source window.
+    window: u32,
+    items: u32,
+    source: TileId,
+    /// Byte address.
+    address: u32,
+    paired: bool,
+}
+
+/// What a tile does in a phase.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    sends: Vec<Send>,
+    receives: Vec<Receive>,
+    horizon: u32,
+}
+
+/// Rows of all tiles that send, receive or lend a lane, ascending by tile.
+///
+/// # Errors
+/// All tiles whose rows have no encoding.
+pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
+    let mut rows = vec![];
+    let mut failed = vec![];
+    for (tile, mut plan) in (0..).map(TileId).zip(plans(phase, starts)) {
+        if plan.horizon == 0 {
+            continue;
+        }
+        match plan.row(tile) {
+            Ok(row) => rows.push(row),
+            Err(error) => failed.push(error),
+        }
+    }
+    if failed.is_empty() { Ok(rows) } else { Err(failed) }
+}
+
+fn plans(phase: &Phase, starts: &[Start]) -> Vec<Plan> {
+    let mut plans = vec![Plan::default(); phase.tiles().into()];
+    for (index, start) in starts.iter().enumerate() {
+        let transfer = phase.transfer(index);
+        let items = if start.paired { transfer.words / 2 } else { transfer.words };
+        let end = (start.event + items).max(start.event - start.natural + 6);
+        let sender = &mut plans[usize::from(transfer.source.0)];
+        sender.sends.push(Send {
+            start: start.event,
+            items,
+            address: transfer.source_address.0 / if start.paired { 8 } else { 4 },
+            sctl: sctl(&transfer, start.paired),
+        });
+        sender.horizon = sender.horizon.max(end);
+        if start.paired {
+            let partner = &mut plans[usize::from(transfer.source.partner().0)];
+            partner.horizon = partner.horizon.max(end);
+        }
+        for &(tile, address) in transfer.destinations {
+            let time = if start.paired {
+                paired_time(transfer.source, tile)
+            } else {
+                time_to_mux(transfer.source, tile) + 1
+            };
+            let window = start.event.wrapping_add_signed(time);
+            let source = transfer.source;
+            let receive = Receive { window, items, source, address: address.0, paired: start.paired };
+            let plan = &mut plans[usize::from(tile.0)];
+            plan.horizon = plan.horizon.max(receive.horizon(tile));
+            plan.receives.push(receive);
+        }
+    }
+    plans
+}
+
+/// Directions and width of a send (`target/ipu21.md` §1.3).
+fn sctl(transfer: &Transfer<'_>, paired: bool) -> u8 {
+    let (first, _) = transfer.destinations[0];
+    let direction = route(transfer.source, first).direction as u8;
+    match (paired, transfer.destinations.len()) {
+        (false, 1) => direction,
+        (false, _) => 3,
+        (true, 2) => direction | 4,
+        (true, _) => 7,
+    }
+}
+
+impl Receive {
+    fn gap(tile: TileId) -> u32 {
+        52 + 2 * tile.row()
+    }
+
+    /// End of the tile's row after this receive (`target/ipu21.md` §2.3, §3.2).
+    fn horizon(&self, tile: TileId) -> u32 {
+        let gap = Receive::gap(tile);
+        if self.paired {
+            return self.window + gap - 1 + self.items + 7;
+        }
+        let guard = if self.items == 52 { 6 } else { 5 };
+        self.window + gap + self.items + guard
+    }
+}
+
+/// One or two controls that take effect at one event.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    event: u32,
+    pic: Option<Pic>,
+    xpic: Option<Xpic>,
+}
+
+impl Plan {
+    fn row(&mut self, tile: TileId) -> Result<Row, RowError> {
+        self.sends.sort_unstable_by_key(|send| send.start);
+        self.receives.sort_unstable_by_key(|receive| receive.window);
+        let groups = self.groups(tile);
+        let mut writer = Writer::default();
+        let mut next = 0;
+        let fail = |event| RowError { tile, event };
+        for send in &self.sends {
+            let end = groups[next..].partition_point(|group| group.event <= send.start) + next;
+            writer.gap(&groups[next..end], send.start).map_err(fail)?;
+            let inside = groups[end..].partition_point(|group| group.event <= send.start + send.items);
+            writer.send(send, &groups[end..end + inside]).map_err(fail)?;
+            next = end + inside;
+        }
+        writer.gap(&groups[next..], self.horizon).map_err(fail)?;
+        Ok(Row { tile, words: writer.finish(), horizon: self.horizon })
+    }
+
+    /// All controls, grouped by event.
+    fn groups(&self, tile: TileId) -> Vec<Group> {
+        let mut controls: Vec<(u32, Control)> = vec![];
+        for (index, receive) in self.receives.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| &self.receives[before]);
+            let after = self.receives.get(index + 1);
+            receive.controls(tile, before, after, &mut controls);
+        }
+        controls.sort_unstable();
+        let mut groups: Vec<Group> = vec![];
+        for (event, control) in controls {
+            if groups.last().is_none_or(|last| last.event != event) {
+                groups.push(Group { event, ..Group::default() });
+            }
+            if let Some(group) = groups.last_mut() {
+                match control {
+                    Control::Pic(pic) => group.pic = Some(pic),
+                    Control::Xpic(xpic) => group.xpic = Some(xpic),
+                }
+            }
+        }
+        groups
+    }
+}
+
+impl Receive {
+    fn controls(
+        &self,
+        tile: TileId,
+        before: Option<&Receive>,
+        after: Option<&Receive>,
+        controls: &mut Vec<(u32, Control)>,
+    ) {
+        let end = self.window + self.items;
+        let arrival = self.window + Receive::gap(tile);
+        let pointer = Pic { format: false, value: self.address / 4 };
+        let select = |paired, source| Control::Xpic(Xpic { paired, source });
+        if !self.paired {
+            controls.push((self.window, select(false, self.source.physical().0)));
+            // A direct cut-over needs no release (rule R4).
+            if after.is_none_or(|next| next.paired || next.window != end) {
+                controls.push((end, select(false, NO_SOURCE)));
+            }
+            // A continuing pointer needs no new one (rule R5).
+            let continues = before.is_some_and(|last| {
+                !last.paired && last.address + 4 * last.items == self.address
+            });
+            if !continues {
+                controls.push((arrival, Control::Pic(pointer)));
+            }
+            return;
+        }
+        let way = route(self.source, tile);
+        if way.destination_is_early {
+            controls.push((self.window, select(true, paired_selector(self.source, tile))));
+            controls.push((end, select(true, NO_SOURCE)));
+        }
+        let format = |value| Control::Pic(Pic { format: true, value });
+        controls.push((arrival - 1, format(way.direction as u32)));
+        controls.push((arrival + 1, Control::Pic(pointer)));
+        controls.push((arrival - 1 + self.items, format(0)));
+    }
+}
+
+/// Instructions of a row so far.
+#[derive(Default)]
+struct Writer {
+    instructions: Vec<Instruction>,
+    /// Words of all instructions so far.
+    length: usize,
+    /// Events of all instructions so far.
+    cursor: u32,
+    /// The last instruction that can be split in two and has no pair after it.
+    splittable: Option<usize>,
+}
+
+/// Longest plain delay, and delays before a pointer and a source control (§2.4).
+const LONGEST_DELAY: u32 = 1 << 19;
+const LONGEST_PIC: u32 = 128;
+const LONGEST_XPIC: u32 = 4096;
+/// Most items of a first, a continued and a controlled send (§2.4).
+const FIRST_ITEMS: u32 = 64;
+const MORE_ITEMS: u32 = 4096;
+
+impl Writer {
+    fn push(&mut self, instruction: Instruction) {
+        let events = instruction.events().unwrap_or(0);
+        // A controlled send does not carry the direction that its second half would need.
+        if events >= 2 && !matches!(instruction, Instruction::SendPic { .. }) {
+            self.splittable = Some(self.instructions.len());
+        } else if matches!(instruction, Instruction::SendPicp { .. }) {
+            self.splittable = None;
+        }
+        self.cursor += events;
+        self.length += instruction.words();
+        self.instructions.push(instruction);
+    }
+
+    /// A two-control instruction: makes sure that it lies at an even word.
+    fn push_pair(&mut self, instruction: Instruction, event: u32) -> Result<(), u32> {
+        if !self.length.is_multiple_of(2) {
+            let at = self.splittable.take().ok_or(event)?;
+            let (first, rest) = split(self.instructions[at]);
+            self.instructions[at] = first;
+            self.instructions.insert(at + 1, rest);
+            self.length += 1;
+        }
+        // Whatever stands before the pair must keep its place from now on.
+        self.splittable = None;
+        self.push(instruction);
+        Ok(())
+    }
+
+    fn delay_to(&mut self, event: u32) {
+        while self.cursor < event {
+            let events = (event - self.cursor).min(LONGEST_DELAY);
+            self.push(Instruction::Delay { events });
+        }
+    }
+
+    /// Controls between sends, then whatever is left up to `boundary`.
+    fn gap(&mut self, groups: &[Group], boundary: u32) -> Result<(), u32> {
+        for (index, group) in groups.iter().enumerate() {
+            let event = group.event;
+            let next = groups.get(index + 1).map_or(boundary, |next| next.event - 1);
+            match (group.pic, group.xpic) {
+                (Some(pic), Some(xpic)) => {
+                    self.delay_to(event - 1);
+                    let items = (next - (event - 1)).clamp(1, FIRST_ITEMS);
+                    self.push_pair(Instruction::SendPicp { items, address: 0, sctl: 0, pic, xpic }, event)?;
+                }
+                (Some(pic), None) => {
+                    self.delay_to((event.saturating_sub(LONGEST_PIC)).max(self.cursor));
+                    self.push(Instruction::DelayPic { events: event - self.cursor, pic });
+                }
+                (None, Some(xpic)) => {
+                    self.delay_to((event.saturating_sub(LONGEST_XPIC)).max(self.cursor));
+                    self.push(Instruction::DelayXpic { events: event - self.cursor, xpic });
+                }
+                (None, None) => {}
+            }
+        }
+        self.delay_to(boundary);
+        Ok(())
+    }
+
+    /// Sends up to `event` without controls.
+    fn send_to(&mut self, send: &Send, event: u32) {
+        if self.cursor == send.start && event > send.start {
+            let items = (event - self.cursor).min(FIRST_ITEMS);
+            self.push(Instruction::Send { items, address: send.address, sctl: send.sctl });
+        }
+        while self.cursor < event {
+            let items = (event - self.cursor).min(MORE_ITEMS);
+            self.push(Instruction::SendOff { items, delta: 0, sctl: send.sctl });
+        }
+    }
+
+    /// A send with the controls that take effect inside it.
+    fn send(&mut self, send: &Send, groups: &[Group]) -> Result<(), u32> {
+        let end = send.start + send.items;
+        for (index, group) in groups.iter().enumerate() {
+            self.send_to(send, group.event - 1);
+            let next = groups.get(index + 1).map_or(end, |next| next.event - 1);
+            let items = next.min(end).saturating_sub(self.cursor).clamp(1, FIRST_ITEMS);
+            match (group.pic, group.xpic) {
+                (Some(pic), Some(xpic)) => {
+                    let (address, sctl) = (send.address + self.cursor - send.start, send.sctl);
+                    let pair = Instruction::SendPicp { items, address, sctl, pic, xpic };
+                    self.push_pair(pair, group.event)?;
+                }
+                (Some(pic), None) => {
+                    self.push(Instruction::SendPic { items, control: Control::Pic(pic) });
+                }
+                (None, Some(xpic)) => {
+                    self.push(Instruction::SendPic { items, control: Control::Xpic(xpic) });
+                }
+                (None, None) => {}
+            }
+        }
+        self.send_to(send, end);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<u32> {
+        self.push(RETURN);
+        let mut words = Vec::with_capacity(self.length);
+        for instruction in &self.instructions {
+            let encoded = instruction.encode().expect("every field was kept inside its range");
+            words.extend_from_slice(encoded.as_slice());
+        }
+        words
+    }
+}
+
+/// The same events in two instructions; the instruction has at least two.
+fn split(instruction: Instruction) -> (Instruction, Instruction) {
+    use Instruction as I;
+    match instruction {
+        I::Delay { events } => (I::Delay { events: 1 }, I::Delay { events: events - 1 }),
+        I::DelayPic { events, pic } => (I::Delay { events: events - 1 }, I::DelayPic { events: 1, pic }),
+        I::DelayXpic { events, xpic } => {
+            (I::Delay { events: events - 1 }, I::DelayXpic { events: 1, xpic })
+        }
+        I::Send { items, address, sctl } => {
+            (I::Send { items: 1, address, sctl }, I::SendOff { items: items - 1, delta: 0, sctl })
+        }
+        I::SendOff { items, delta, sctl } => {
+            (I::SendOff { items: 1, delta, sctl }, I::SendOff { items: items - 1, delta: 0, sctl })
+        }
+        I::SendPicp { items, address, sctl: 0, pic, xpic } => (
+            I::SendPicp { items: 1, address, sctl: 0, pic, xpic },
+            I::Delay { events: items - 1 },
+        ),
+        I::SendPicp { items, address, sctl, pic, xpic } => (
+            I::SendPicp { items: 1, address, sctl, pic, xpic },
+            I::SendOff { items: items - 1, delta: 0, sctl },
+        ),
+        other => unreachable!("{other:?} has no events to split"),
+    }
+}
