@@ -3,6 +3,8 @@
 pub mod exchange;
 pub mod kernels;
 pub mod model;
+pub mod package;
 pub mod plan;
 pub mod program;
+pub mod storage;
 pub mod target;

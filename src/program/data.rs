@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use half::f16;
+use rayon::prelude::*;
 
 use crate::kernels::right_column;
-use crate::model::TensorId;
+use crate::model::{Graph, TensorId, Values};
 use crate::plan::layout::GRANULE;
 use crate::plan::{Layout, Network, Order, Shard, Value, ValueId};
 use crate::target::{DataType, TileId, f8};
+
+use super::{Program, Role};
 
 /// What a host-visible buffer holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +123,54 @@ impl Fill {
             };
         }
     }
+}
+
+/// The byte string of all bindings of one role, as a package lists them: buffer after buffer, tile
+/// after tile.
+pub fn host_bytes(
+    graph: &Graph,
+    network: &Network,
+    program: &Program,
+    role: Role,
+    values: &Values,
+) -> Vec<u8> {
+    let pieces: Vec<(&Fill, TensorId, TileId)> = program
+        .buffers
+        .iter()
+        .filter(|buffer| buffer.role == role)
+        .filter_map(|buffer| Some((buffer, buffer.fill.as_ref()?)))
+        .filter_map(|(buffer, fill)| Some((buffer, fill, fill.tensor(network)?)))
+        .flat_map(|(buffer, fill, tensor)| {
+            buffer.sizes.iter().map(move |(tile, _)| (fill, tensor, *tile))
+        })
+        .collect();
+    let bytes: Vec<Vec<u8>> = pieces
+        .into_par_iter()
+        .map(|(fill, id, tile)| {
+            let tensor = graph.tensor(id);
+            fill.bytes(network, tile, values.get(id), tensor.dtype, tensor.scale)
+        })
+        .collect();
+    bytes.concat()
+}
+
+/// The tensors that the program returned, from the byte string of its output bindings.
+pub fn outputs(graph: &Graph, network: &Network, program: &Program, bytes: &[u8]) -> Vec<(TensorId, Vec<f32>)> {
+    let mut results = vec![];
+    let mut at = 0;
+    for buffer in program.buffers.iter().filter(|buffer| buffer.role == Role::Output) {
+        let Some(fill) = &buffer.fill else { continue };
+        let Some(id) = fill.tensor(network) else { continue };
+        let tensor = graph.tensor(id);
+        let mut numbers = vec![f32::NAN; tensor.elements()];
+        for &(tile, size) in buffer.sizes.iter() {
+            let piece = &bytes[at..at + size as usize];
+            fill.restore(network, tile, piece, tensor.dtype, tensor.scale, &mut numbers);
+            at += size as usize;
+        }
+        results.push((id, numbers));
+    }
+    results
 }
 
 fn exp2(exponent: i32) -> f32 {

@@ -10,6 +10,7 @@
 //! copied by a kernel).
 
 
+pub mod code;
 pub mod data;
 pub mod gather;
 pub mod gemm;
@@ -19,7 +20,7 @@ pub mod pointwise;
 pub mod rows;
 pub mod segment;
 
-pub use data::Fill;
+pub use data::{Fill, host_bytes, outputs};
 pub use link::{
     Addresses, Buffer, BufferId, Part, Program, Slot, Step, StepKind, TransferView, link, slots,
 };

@@ -1,0 +1,57 @@
+//! Package files: written beside their destination, synced, then renamed.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::application::Application;
+
+/// Why a package cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the words of the messages")]
+pub enum PackageError {
+    /// The file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    /// The file cannot be written.
+    #[error("cannot write `{}`", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+    /// The bytes are no application message.
+    #[error("not a package: {0}")]
+    Form(String),
+    /// Another schema version.
+    #[error("package schema version {found}, expected {expected}")]
+    Version { found: u32, expected: u32 },
+    /// A reader check is broken.
+    #[error("not a valid package: {0}")]
+    Rule(String),
+}
+
+/// Reads a package file: its bytes and what they mean.
+///
+/// # Errors
+/// If the file cannot be read or is no package.
+pub fn load(path: &Path) -> Result<(Vec<u8>, Application), PackageError> {
+    let bytes = std::fs::read(path)
+        .map_err(|source| PackageError::Read { path: path.to_owned(), source })?;
+    let application = super::read(&bytes)?;
+    Ok((bytes, application))
+}
+
+/// Writes bytes to a file that then is there completely or not at all.
+///
+/// # Errors
+/// If the folder or the file cannot be written; an old file is then untouched.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
+    let wrap = |source| PackageError::Write { path: path.to_owned(), source };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(wrap)?;
+    file.write_all(bytes).map_err(wrap)?;
+    file.as_file().sync_all().map_err(wrap)?;
+    file.persist(path).map_err(|error| wrap(error.error))?;
+    // The rename itself must survive a power cut too.
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrap)
+}

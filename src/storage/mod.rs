@@ -1,0 +1,17 @@
+//! Storage placement: buffers with lifetimes and bank rules to addresses, on every tile.
+//!
+//! Invariants of an answer: live buffers never overlap, tails included; every buffer lies inside one
+//! free range, aligned, in its class's region; pairs that must lie apart share no memory element.
+//! An answer "impossible" is a proof, an answer "unknown" is not.
+//!
+//! Absent on purpose: what is in the buffers, and when exactly inside a step they are used.
+
+pub mod place;
+pub mod problem;
+pub mod program;
+pub mod support;
+
+pub use place::{Outcome, place};
+pub use problem::{Buffer, Problem, ProblemError, Shortage};
+pub use program::{StorageFailure, place_program};
+pub use support::{Support, SupportError, SupportSizes};
