@@ -145,7 +145,12 @@ impl Graph {
 
     /// Multiply-adds of all matrix products.
     pub fn multiply_adds(&self) -> u64 {
-        self.operations.iter().map(|operation| infer::multiply_adds(self, operation)).sum()
+        self.operations.iter().map(|operation| self.operation_multiply_adds(operation)).sum()
+    }
+
+    /// Multiply-adds of one operation; 0 if it is no matrix product.
+    pub fn operation_multiply_adds(&self, operation: &Operation) -> u64 {
+        infer::multiply_adds(self, operation)
     }
 
     /// The canonical hash: of what the model computes, names included, never of the text's layout.

@@ -1,0 +1,17 @@
+//! What things cost: kernel prices, exchange estimates, calibrated coefficients, and bounds that no
+//! program can beat.
+//!
+//! Prices come from `target/ipu21.md` §6; coefficients correct them by measurement. Nothing here
+//! runs a scheduler: exact horizons come from outside.
+
+pub mod bound;
+pub mod coefficients;
+pub mod estimate;
+pub mod geometry;
+pub mod kernels;
+
+pub use bound::hard_bound;
+pub use coefficients::{Class, Coefficients, FEATURES};
+pub use estimate::estimate_node;
+pub use geometry::{Geometry, SegmentCost, StepCost, geometry, predicted};
+pub use kernels::{Price, price};
