@@ -1,0 +1,334 @@
+//! From a recipe to a placed and scheduled program: fidelity F2.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::cost::geometry::TimedStep;
+use crate::cost::{Coefficients, SegmentCost, StepCost, predicted};
+use crate::exchange::{self, Effort, Options, Phase, Scheduled, Width};
+use crate::model::Graph;
+use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
+use crate::package::{Application, Image, Origin, PhaseRow, Routine};
+use crate::plan::{ExchangeMode, Network, Recipe, StoragePlan};
+use crate::program::code::{self, Linkage, ROUTINE_BYTES};
+use crate::program::{Addresses, Program, Segment, StepKind, layout_of_input, link};
+use crate::space::check_recipe;
+use crate::storage::{Support, SupportSizes, place_program};
+use crate::target::{Address, Bytes, TileId};
+
+use super::memo::Memo;
+use super::outcome::Failure;
+
+/// How often the exchange table may turn out larger than what was kept for it.
+const ATTEMPTS: usize = 4;
+
+/// A placed and scheduled program.
+pub struct Built {
+    /// The lowered program.
+    pub program: Program,
+    /// Where buffers lie.
+    pub addresses: Addresses,
+    /// Where code and rows lie.
+    pub support: Support,
+    /// Runtime routines and kernels.
+    pub routines: Vec<Routine>,
+    /// Schedules of all exchange steps, by number.
+    pub phases: BTreeMap<usize, Arc<Scheduled>>,
+    /// Predicted cycles under the given coefficients.
+    pub cycles: f64,
+    /// What the coefficients were multiplied with.
+    pub features: Vec<f64>,
+    /// Cycles of exchange alone.
+    pub exchange_cycles: f64,
+    /// Counted work: transfers that were scheduled.
+    pub transfers: u64,
+}
+
+/// The lowered nodes of a recipe, from the memo.
+///
+/// # Errors
+/// If the recipe is not legal.
+pub fn segments(
+    network: &Network,
+    recipe: &Recipe,
+    memo: &Memo,
+) -> Result<Vec<(Arc<Segment>, Arc<SegmentCost>)>, Failure> {
+    let layouts = check_recipe(network, recipe)
+        .map_err(|illegal| Failure::Illegal { what: illegal.to_string() })?;
+    let lowered = network.node_ids().map(|id| {
+        let inputs: Vec<_> = network
+            .node(id)
+            .inputs
+            .iter()
+            .map(|value| layouts[value.0 as usize].clone())
+            .collect();
+        memo.segment(network, id, &recipe.nodes[id.0 as usize], &inputs, recipe.tiles)
+    });
+    Ok(lowered.collect())
+}
+
+/// Builds a recipe.
+///
+/// # Errors
+/// Why it cannot be a program.
+pub fn build(
+    network: &Network,
+    recipe: &Recipe,
+    memo: &Memo,
+    coefficients: &Coefficients,
+) -> Result<Built, Failure> {
+    let lowered = segments(network, recipe, memo)?;
+    let inputs: Vec<_> = (network.inputs.iter().zip(&recipe.inputs))
+        .map(|(value, plan)| layout_of_input(network.value(*value), plan, recipe.tiles))
+        .collect();
+    let plain: Vec<Arc<Segment>> = lowered.iter().map(|(segment, _)| Arc::clone(segment)).collect();
+    let program = link(network, recipe, &inputs, &plain);
+    let mut row_budget = estimated_row_bytes(&program);
+    for _ in 0..ATTEMPTS {
+        let (routines, support) = lay_out(&program, row_budget)?;
+        let separate = recipe.storage == StoragePlan::Apart;
+        let addresses = place_program(&program, &support.free, separate)?;
+        let phases = schedule(&program, &addresses, memo)?;
+        let needed = table_bytes(&program, &phases);
+        if needed > row_budget {
+            row_budget = needed;
+            continue;
+        }
+        let (cycles, features, exchange_cycles) = cost(&program, &lowered, &phases, coefficients);
+        let transfers = program.steps.iter().map(|step| step.transfer_count() as u64).sum();
+        return Ok(Built {
+            program,
+            addresses,
+            support,
+            routines,
+            phases,
+            cycles,
+            features,
+            exchange_cycles,
+            transfers,
+        });
+    }
+    Err(Failure::RowsTooLong { bytes_over: 0 })
+}
+
+/// Size of the largest exchange table before anything is scheduled (`target/ipu21.md` §2.6), with
+/// the reference's largest underestimate on top.
+fn estimated_row_bytes(program: &Program) -> u32 {
+    let mut bytes = vec![IDLE_ROW_BYTES; program.tiles.into()];
+    for step in &program.steps {
+        let mut touched = vec![0_u32; program.tiles.into()];
+        for transfer in step.transfers() {
+            touched[usize::from(transfer.source.0)] += 8 + 4 * transfer.words.div_ceil(4096).min(2);
+            for tile in transfer.destinations {
+                touched[usize::from(tile.0)] += 12;
+            }
+        }
+        for (sum, found) in bytes.iter_mut().zip(touched) {
+            *sum += if found > 0 { (found + 16).next_multiple_of(8) } else { 0 };
+        }
+    }
+    bytes.into_iter().max().unwrap_or(0) / 8 * 9
+}
+
+/// Code and support memory.
+fn lay_out(program: &Program, row_bytes: u32) -> Result<(Vec<Routine>, Support), Failure> {
+    let mut parts: Vec<(String, u32)> =
+        [code::BARRIER, code::SAMPLE].map(|name| (name.to_owned(), ROUTINE_BYTES)).into();
+    let kernels = code::kernels(program);
+    parts.extend(kernels.iter().map(|kernel| (kernel.symbol(), kernel.code_bytes())));
+    let sizes = SupportSizes {
+        code: parts.iter().map(|(_, bytes)| bytes.next_multiple_of(8)).sum(),
+        program: program_bytes(program),
+        rows: row_bytes,
+        profile: 4 * (program.steps.len() as u32 + 1),
+    };
+    let support = Support::new(sizes)
+        .map_err(|error| Failure::RowsTooLong { bytes_over: error.bytes_over })?;
+    let mut at = Address(support.code.start);
+    let place = |(name, bytes): (String, u32)| {
+        let address = at;
+        at = at + Bytes(bytes.next_multiple_of(8));
+        Routine { name, address, bytes }
+    };
+    Ok((parts.into_iter().map(place).collect(), support))
+}
+
+/// Size of the longest tile program; addresses do not change it.
+fn program_bytes(program: &Program) -> u32 {
+    let calls = code::calls_by_tile(program);
+    let addresses = Addresses::new(program.buffers.len(), program.tiles);
+    let linkage = Linkage::default();
+    // All exchange steps as if every tile took part: the longer form.
+    let rows = (0..program.steps.len()).map(|step| (step, Address(0))).collect();
+    let bytes = (0..program.tiles).into_par_iter().map(|tile| {
+        let calls: Vec<&[_]> = calls.iter().map(|step| step[usize::from(tile)].as_slice()).collect();
+        let words =
+            code::tile_program(program, TileId(tile), &calls, &addresses, &linkage, &rows, 0);
+        4 * words.len() as u32
+    });
+    bytes.max().unwrap_or(0)
+}
+
+/// The transfers of a step at their addresses.
+pub fn phase(program: &Program, step: usize, addresses: &Addresses) -> Result<Phase, Failure> {
+    let mut phase = Phase::new(program.tiles);
+    let mut destinations = vec![];
+    let missing = || Failure::Illegal { what: "a transfer between buffers without a place".to_owned() };
+    for transfer in program.steps[step].transfers() {
+        let (from, offset) = transfer.from;
+        let source = addresses.get(from, transfer.source).ok_or_else(missing)? + Bytes(offset);
+        let (to, offset) = transfer.to;
+        destinations.clear();
+        for tile in transfer.destinations {
+            let address = addresses.get(to, *tile).ok_or_else(missing)? + Bytes(offset);
+            destinations.push((*tile, address));
+        }
+        phase
+            .add(transfer.source, source, &destinations, transfer.words)
+            .map_err(|error| Failure::Illegal { what: error.to_string() })?;
+    }
+    Ok(phase)
+}
+
+fn schedule(
+    program: &Program,
+    addresses: &Addresses,
+    memo: &Memo,
+) -> Result<BTreeMap<usize, Arc<Scheduled>>, Failure> {
+    let steps: Vec<(usize, ExchangeMode)> = program
+        .steps
+        .iter()
+        .enumerate()
+        .filter_map(|(index, step)| match step.kind {
+            StepKind::Exchange(mode) => Some((index, mode)),
+            StepKind::Compute => None,
+        })
+        .collect();
+    let scheduled: Vec<Result<(usize, Arc<Scheduled>), Failure>> = steps
+        .into_par_iter()
+        .map(|(index, mode)| {
+            let phase = phase(program, index, addresses)?;
+            let width = match mode {
+                ExchangeMode::Automatic => Width::Automatic,
+                ExchangeMode::Ordinary => Width::Ordinary,
+                ExchangeMode::Paired => Width::Paired,
+            };
+            let key = phase_key(&phase, width);
+            if let Some(found) = memo.phase(&key) {
+                return Ok((index, found));
+            }
+            let options = Options { width, effort: effort(&phase) };
+            let scheduled = exchange::schedule(&phase, &options)
+                .map_err(|error| Failure::Unencodable { what: error.to_string() })?;
+            let scheduled = Arc::new(scheduled);
+            memo.keep_phase(key, &scheduled);
+            Ok((index, scheduled))
+        })
+        .collect();
+    scheduled.into_iter().collect()
+}
+
+/// Large phases are scheduled with one order only.
+fn effort(phase: &Phase) -> Effort {
+    if phase.len() > 100_000 { Effort::Fast } else { Effort::Full }
+}
+
+fn phase_key(phase: &Phase, width: Width) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[width as u8]);
+    let mut bytes = Vec::with_capacity(64);
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        bytes.clear();
+        bytes.extend(transfer.source.0.to_le_bytes());
+        bytes.extend(transfer.source_address.0.to_le_bytes());
+        bytes.extend(transfer.words.to_le_bytes());
+        bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
+        for (tile, address) in transfer.destinations {
+            bytes.extend(tile.0.to_le_bytes());
+            bytes.extend(address.0.to_le_bytes());
+        }
+        hasher.update(&bytes);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// Size of the largest exchange table.
+fn table_bytes(program: &Program, phases: &BTreeMap<usize, Arc<Scheduled>>) -> u32 {
+    let mut bytes = vec![IDLE_ROW_BYTES; program.tiles.into()];
+    for row in phases.values().flat_map(|scheduled| &scheduled.rows) {
+        bytes[usize::from(row.tile.0)] += row_bytes(row.words.len());
+    }
+    bytes.into_iter().max().unwrap_or(0)
+}
+
+fn cost(
+    program: &Program,
+    lowered: &[(Arc<Segment>, Arc<SegmentCost>)],
+    phases: &BTreeMap<usize, Arc<Scheduled>>,
+    coefficients: &Coefficients,
+) -> (f64, Vec<f64>, f64) {
+    let horizons: BTreeMap<usize, Vec<u32>> = phases
+        .iter()
+        .map(|(step, scheduled)| {
+            let mut horizons = vec![0; program.tiles.into()];
+            for row in &scheduled.rows {
+                horizons[usize::from(row.tile.0)] = row.horizon;
+            }
+            (*step, horizons)
+        })
+        .collect();
+    let exchange: f64 = phases
+        .values()
+        .map(|scheduled| coefficients.exchange_overhead + f64::from(scheduled.horizon) * coefficients.event)
+        .sum();
+    let steps: Vec<TimedStep<'_>> = program
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(index, step)| match horizons.get(&index) {
+            Some(horizons) => TimedStep::Exchange(horizons),
+            None => TimedStep::Compute(
+                step.parts
+                    .iter()
+                    .filter_map(|part| match &lowered[part.node.0 as usize].1.steps[part.step] {
+                        StepCost::Compute(work) => Some(work.as_slice()),
+                        StepCost::Exchange(_) => None,
+                    })
+                    .collect(),
+            ),
+        })
+        .collect();
+    let (cycles, features) = predicted(program.tiles, &steps, coefficients);
+    (cycles, features, exchange)
+}
+
+impl Built {
+    /// The package.
+    pub fn application(&self, graph: &Graph, network: &Network, origin: Origin) -> Application {
+        let rows: BTreeMap<usize, (Vec<PhaseRow>, u32)> = self
+            .phases
+            .iter()
+            .map(|(step, scheduled)| {
+                let rows = scheduled.rows.iter();
+                let rows = rows.map(|row| PhaseRow { tile: row.tile, words: row.words.clone() });
+                (*step, (rows.collect(), scheduled.horizon))
+            })
+            .collect();
+        let image = Image {
+            graph,
+            network,
+            program: &self.program,
+            addresses: &self.addresses,
+            routines: &self.routines,
+            code: Address(self.support.program.start),
+            rows_start: Address(self.support.rows.start),
+            profile: Address(self.support.profile.start),
+            rows: &rows,
+            origin,
+        };
+        image.assemble()
+    }
+}

@@ -1,0 +1,79 @@
+//! What was lowered or scheduled before: segments by what they depend on, phases by their content.
+//!
+//! A hit and a miss give the same value, so threads may share a memo and its state never reaches a
+//! result. Entries are dropped all at once when there are too many.
+
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
+use crate::cost::SegmentCost;
+use crate::exchange::Scheduled;
+use crate::plan::{Layout, Network, NodeId, NodePlan};
+use crate::program::{Segment, lower_node};
+
+/// Transfers that all kept segments may have together: bounds the memo to a few hundred megabytes.
+const MOST_TRANSFERS: usize = 8_000_000;
+/// Row words that all kept phases may have together.
+const MOST_WORDS: usize = 48_000_000;
+
+type SegmentKey = (NodeId, NodePlan, Vec<Layout>, u16);
+type SegmentEntry = (Arc<Segment>, Arc<SegmentCost>);
+
+/// Shared results.
+#[derive(Default)]
+pub struct Memo {
+    segments: Mutex<(FxHashMap<SegmentKey, SegmentEntry>, usize)>,
+    phases: Mutex<(FxHashMap<[u8; 32], Arc<Scheduled>>, usize)>,
+}
+
+/// A lock whose holder panicked is as good as any: entries are inserted whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Memo {
+    /// A lowered node and its cost.
+    pub fn segment(
+        &self,
+        network: &Network,
+        id: NodeId,
+        plan: &NodePlan,
+        inputs: &[Layout],
+        tiles: u16,
+    ) -> SegmentEntry {
+        // Width and level sharing do not change what is lowered.
+        let plan = NodePlan { exchange: Default::default(), alone: false, ..*plan };
+        let key = (id, plan, inputs.to_vec(), tiles);
+        if let Some(found) = lock(&self.segments).0.get(&key) {
+            return found.clone();
+        }
+        let segment = lower_node(network, id, &plan, inputs, tiles);
+        let cost = SegmentCost::of(&segment, tiles);
+        let weight = cost.transfers as usize + 2000;
+        let entry = (Arc::new(segment), Arc::new(cost));
+        let mut kept = lock(&self.segments);
+        if kept.1 + weight > MOST_TRANSFERS {
+            *kept = Default::default();
+        }
+        kept.1 += weight;
+        kept.0.insert(key, entry.clone());
+        entry
+    }
+
+    /// A phase that was scheduled before.
+    pub fn phase(&self, key: &[u8; 32]) -> Option<Arc<Scheduled>> {
+        lock(&self.phases).0.get(key).cloned()
+    }
+
+    /// Keeps a scheduled phase.
+    pub fn keep_phase(&self, key: [u8; 32], scheduled: &Arc<Scheduled>) {
+        let weight: usize = scheduled.rows.iter().map(|row| row.words.len() + 8).sum();
+        let mut kept = lock(&self.phases);
+        if kept.1 + weight > MOST_WORDS {
+            *kept = Default::default();
+        }
+        kept.1 += weight;
+        kept.0.insert(key, Arc::clone(scheduled));
+    }
+}
