@@ -15,6 +15,9 @@ use super::kernels::price;
 /// As in [`geometry`](super::geometry).
 const LATENCY: f64 = 110.0;
 
+/// How much longer phases of eight-word transfers are than their payload, as scheduled here.
+const FRAGMENTED: f64 = 1.25;
+
 /// Estimated cycles of a node: moving its operands, and computing on the busiest tile.
 pub fn estimate_node(
     network: &Network,
@@ -49,8 +52,11 @@ impl Estimate<'_> {
         self.coefficients.cycles(&price(&kernel, inputs, scalars))
     }
 
-    fn exchange(&self, granules: u32) -> f64 {
-        let events = f64::from(granules * GRANULE_WORDS) + LATENCY;
+    /// Cycles of an exchange whose busiest port carries so many granules; granules that change
+    /// their order on the way travel one by one.
+    fn exchange(&self, granules: u32, reordered: bool) -> f64 {
+        let factor = if reordered { FRAGMENTED } else { 1.0 };
+        let events = f64::from(granules * GRANULE_WORDS) * factor + LATENCY;
         self.coefficients.exchange_overhead + events * self.coefficients.event
     }
 
@@ -86,7 +92,7 @@ impl Estimate<'_> {
             received += blocks * inner * strips * PANEL;
             sent = sent.max(self.inputs[1].largest_shard());
         }
-        cycles += self.exchange(received.max(sent));
+        cycles += self.exchange(received.max(sent), self.inputs[0].order != Order::Strips);
         if self.node.kind == NodeKind::Values {
             cycles += self.packing(plan);
         }
@@ -95,7 +101,7 @@ impl Estimate<'_> {
         let share = block.div_ceil(scattered);
         if plan.inner > 1 {
             let partials = u32::from(plan.inner) - 1;
-            cycles += self.exchange((share * partials).max(block));
+            cycles += self.exchange((share * partials).max(block), false);
             cycles += self.kernel(Kernel::Reduce, 2, &[partials, share * PANEL]);
             if plan.scatter_rows > 1 {
                 cycles += self.kernel(Kernel::StridedCopy, 1, &[1, share * 32, 0, 0]);
@@ -111,7 +117,7 @@ impl Estimate<'_> {
             Some(grid) => {
                 let rows = value.rows.div_ceil(PANEL).div_ceil(u32::from(grid.rows)) * PANEL;
                 let granules = rows * value.strips().div_ceil(u32::from(grid.strips));
-                (granules, self.exchange(granules.max(self.inputs[1].largest_shard())))
+                (granules, self.exchange(granules.max(self.inputs[1].largest_shard()), false))
             }
         };
         moved + self.kernel(Kernel::PackRight, 1, &[granules, 1])
@@ -143,7 +149,10 @@ impl Estimate<'_> {
     /// Cycles to bring input `index` into a layout.
     fn bring(&self, index: usize, layout: &Layout) -> f64 {
         let from = &self.inputs[index];
-        if from == layout { 0.0 } else { self.exchange(from.largest_shard().max(layout.largest_shard())) }
+        if from == layout {
+            return 0.0;
+        }
+        self.exchange(from.largest_shard().max(layout.largest_shard()), from.order != layout.order)
     }
 
     fn rows(&self, layout: &Layout) -> f64 {
@@ -196,6 +205,6 @@ impl Estimate<'_> {
     fn moved_to_cast(&self, layout: &Layout) -> f64 {
         let from = &self.inputs[0];
         let in_place = from.order == layout.order && from.tiles == layout.tiles && from.rows == layout.rows;
-        if in_place || layout.order == Order::Panels { 0.0 } else { self.exchange(from.largest_shard()) }
+        if in_place || layout.order == Order::Panels { 0.0 } else { self.exchange(from.largest_shard(), true) }
     }
 }

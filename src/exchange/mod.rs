@@ -88,12 +88,12 @@ pub fn schedule(phase: &Phase, options: &Options) -> Result<Scheduled, ExchangeE
     let candidates = (0..phase.len()).filter(|index| phase.pairable(*index)).count() as u32;
     let ordinary = match options.width {
         Width::Paired if candidates > 0 => None,
-        _ => Some(best(phase, false, options.effort)?),
+        _ => Some(best(phase, false, options.effort, bound)?),
     };
     let paired = match options.width {
         Width::Ordinary => None,
         _ if candidates == 0 => None,
-        _ => Some(best(phase, true, options.effort)?),
+        _ => Some(best(phase, true, options.effort, bound)?),
     };
     let horizon = |attempt: &Option<(u32, Vec<Row>)>| attempt.as_ref().map(|(horizon, _)| *horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
@@ -106,18 +106,25 @@ pub fn schedule(phase: &Phase, options: &Options) -> Result<Scheduled, ExchangeE
     Ok(Scheduled { horizon, ordinary_horizon, paired_horizon, candidates, paired: take_paired, rows, bound })
 }
 
+/// A horizon this close to the bound ends the search for a better order: one part in so many.
+const CLOSE: u32 = 64;
+
 /// The best of several orders: horizon and rows.
-fn best(phase: &Phase, paired: bool, effort: Effort) -> Result<(u32, Vec<Row>), ExchangeError> {
+fn best(
+    phase: &Phase,
+    paired: bool,
+    effort: Effort,
+    bound: u32,
+) -> Result<(u32, Vec<Row>), ExchangeError> {
     let mut best: Option<(u32, Vec<Row>)> = None;
-    let kinds = match effort {
-        Effort::Fast => &orders::ORDERS[..1],
-        Effort::Full => orders::ORDERS,
-    };
-    for kind in kinds {
-        let order = kind.order(phase, paired);
+    for rule in orders::rules(phase, effort == Effort::Full) {
+        let order = rule.order(phase, paired);
         let (horizon, rows) = attempt(phase, paired, &order)?;
         if best.as_ref().is_none_or(|(least, _)| horizon < *least) {
             best = Some((horizon, rows));
+        }
+        if horizon <= bound + bound / CLOSE {
+            break;
         }
     }
     Ok(best.unwrap_or_default())

@@ -14,9 +14,20 @@ pub enum OrderRule {
     LoadedRotation,
 }
 
-/// All rules; the first is what a quick attempt uses.
-pub const ORDERS: &[OrderRule] =
-    &[OrderRule::Rotation, OrderRule::Bottleneck, OrderRule::LoadedRotation];
+/// Receivers of all transfers together up to which every rule is tried.
+const ALL_RULES: usize = 250_000;
+
+/// The rules worth trying for a phase, best bet first; one of them unless `full`. Multicasts to many
+/// tiles are best placed where they are tightest; fragmented traffic in rounds.
+pub fn rules(phase: &Phase, full: bool) -> &'static [OrderRule] {
+    const WIDE: &[OrderRule] =
+        &[OrderRule::Bottleneck, OrderRule::Rotation, OrderRule::LoadedRotation];
+    const NARROW: &[OrderRule] =
+        &[OrderRule::LoadedRotation, OrderRule::Rotation, OrderRule::Bottleneck];
+    let receivers: usize = (0..phase.len()).map(|index| phase.transfer(index).destinations.len()).sum();
+    let rules = if receivers >= 4 * phase.len() { WIDE } else { NARROW };
+    if full && receivers <= ALL_RULES { rules } else { &rules[..1] }
+}
 
 /// Words that every tile sends and receives, and the larger for each transfer.
 fn loads(phase: &Phase, paired: bool) -> (Vec<u32>, Vec<u32>) {

@@ -4,9 +4,13 @@
 //! pointer stands when the word arrives (`target/ipu21.md` §2.1, §2.3, §3.2).
 
 use crate::target::topology::paired_time;
-use crate::target::{NO_SOURCE, PhysicalTile, TileId, route};
+use crate::target::{NO_SOURCE, PhysicalTile, Pic, TileId, route};
 
 use super::rows::{RowEvents, Send};
+
+/// A format set at F holds for items written from F + 2 on: on at F and off at F + n frame the n
+/// items written in `[F + 2, F + 2 + n)` (`target/ipu21.md` §3.2).
+const FORMAT_LEAD: u32 = 2;
 
 /// Consecutive items from one tile's memory into another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +136,13 @@ fn overlaps(sends: &[Send], start: u32, end: u32, time: i32, mut found: impl FnM
 
 /// Splits streams where the pointer is set anew, and gives every piece its address.
 fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
-    let mut controls = row.pics.iter().peekable();
+    let mut pics: Vec<(u32, Pic)> = row
+        .pics
+        .iter()
+        .map(|(event, pic)| (if pic.format { event + FORMAT_LEAD } else { *event }, *pic))
+        .collect();
+    pics.sort_by_key(|(event, _)| *event);
+    let mut controls = pics.iter().peekable();
     let mut pointer: Option<u32> = None;
     let mut format = 0;
     let mut arrivals = vec![];
