@@ -1,5 +1,6 @@
 //! Search-driven autotuning of tile-processor programs for the Graphcore IPU21.
 
+pub mod check;
 pub mod cost;
 pub mod device;
 pub mod exchange;

@@ -1,0 +1,139 @@
+//! What a row says: every send, every control, event by event.
+
+use crate::target::{Control, Instruction, Pic, TileId, Xpic, decode};
+
+use super::violation::{Violation, Violations};
+
+/// Consecutive items of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Event of the first item.
+    pub start: u32,
+    /// Items.
+    pub items: u32,
+    /// Byte address of the first item.
+    pub address: u32,
+    /// Directions and width.
+    pub sctl: u8,
+    /// Whether a message begins here.
+    pub begins: bool,
+}
+
+impl Sent {
+    /// Whether items are 64 bits wide.
+    pub fn is_paired(&self) -> bool {
+        self.sctl & 4 != 0
+    }
+
+    /// Bytes of an item.
+    pub fn item_bytes(&self) -> u32 {
+        if self.is_paired() { 8 } else { 4 }
+    }
+}
+
+/// A decoded row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// Sends in order.
+    pub sends: Vec<Sent>,
+    /// Source selections in order.
+    pub selects: Vec<(u32, Xpic)>,
+    /// Pointer and format controls in order.
+    pub pics: Vec<(u32, Pic)>,
+    /// Event at which the row ends.
+    pub horizon: u32,
+    /// Words up to and including the return.
+    pub length: usize,
+}
+
+/// Decodes a row that begins at `address`; `words` may go on behind its return.
+pub fn decode_row(tile: TileId, address: u32, words: &[u32], violations: &mut Violations) -> Decoded {
+    let mut row = Decoded::default();
+    if !address.is_multiple_of(8) {
+        violations.add(Violation::Alignment { tile, address });
+    }
+    while let Some(rest) = words.get(row.length..).filter(|rest| !rest.is_empty()) {
+        let place = address + 4 * row.length as u32;
+        let wrong = |what: String| Violation::Instruction { tile, address: place, what };
+        let (instruction, length) = match decode(rest) {
+            Ok(found) => found,
+            Err(error) => {
+                violations.add(wrong(error.to_string()));
+                return row;
+            }
+        };
+        let word = row.length;
+        row.length += length;
+        if instruction == (Instruction::Br { register: 10 }) {
+            return row;
+        }
+        if length == 2 && !word.is_multiple_of(2) {
+            violations.add(Violation::OddPair { tile, word });
+        }
+        if let Err(what) = row.apply(instruction) {
+            violations.add(wrong(what));
+            return row;
+        }
+    }
+    let what = "the row has no end".to_owned();
+    violations.add(Violation::Instruction { tile, address, what });
+    row
+}
+
+impl Decoded {
+    fn apply(&mut self, instruction: Instruction) -> Result<(), String> {
+        let now = self.horizon;
+        match instruction {
+            Instruction::Delay { events } => self.horizon += events,
+            Instruction::DelayPic { events, pic } => {
+                self.horizon += events;
+                self.pics.push((self.horizon, pic));
+            }
+            Instruction::DelayXpic { events, xpic } => {
+                self.horizon += events;
+                self.selects.push((self.horizon, xpic));
+            }
+            Instruction::Send { items, address, sctl } => {
+                let bytes = if sctl & 4 == 0 { 4 } else { 8 };
+                self.send(items, address * bytes, sctl, true);
+            }
+            Instruction::SendOff { items, delta, sctl } => {
+                let (next, last) = self.continued()?;
+                self.send(items, next + delta * last.item_bytes(), sctl, false);
+            }
+            Instruction::SendPic { items, control } => {
+                let (next, last) = self.continued()?;
+                self.send(items, next, last.sctl, false);
+                match control {
+                    Control::Pic(pic) => self.pics.push((now + 1, pic)),
+                    Control::Xpic(xpic) => self.selects.push((now + 1, xpic)),
+                }
+            }
+            Instruction::SendPicp { items, address, sctl, pic, xpic } => {
+                if sctl == 0 {
+                    self.horizon += items;
+                } else {
+                    let bytes = if sctl & 4 == 0 { 4 } else { 8 };
+                    // Restarts the stream in the middle of a message: no new beginning.
+                    self.send(items, address * bytes, sctl, false);
+                }
+                self.pics.push((now + 1, pic));
+                self.selects.push((now + 1, xpic));
+            }
+            other => return Err(format!("{other:?} does not belong into a row")),
+        }
+        Ok(())
+    }
+
+    /// Address after the last item, and the last send; only while a message runs on.
+    fn continued(&self) -> Result<(u32, Sent), String> {
+        let last = self.sends.last().filter(|last| last.start + last.items == self.horizon);
+        let last = last.ok_or("a send continues nothing")?;
+        Ok((last.address + last.items * last.item_bytes(), *last))
+    }
+
+    fn send(&mut self, items: u32, address: u32, sctl: u8, begins: bool) {
+        self.sends.push(Sent { start: self.horizon, items, address, sctl, begins });
+        self.horizon += items;
+    }
+}

@@ -1,0 +1,171 @@
+//! Violations, with the numbers that show them.
+
+use std::collections::BTreeMap;
+
+use crate::target::TileId;
+
+/// One way in which a package is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the words of the messages")]
+pub enum Violation {
+    /// The package cannot be read, or its model or recipe cannot.
+    #[error("{what}")]
+    Unreadable { what: String },
+    /// Not an instruction, or not one that belongs there.
+    #[error("tile {tile}: word at {address:#x}: {what}")]
+    Instruction { tile: TileId, address: u32, what: String },
+    /// The tile program does something else than the step wants.
+    #[error("tile {tile}, step {step}: found {found}, expected {expected}")]
+    Program { tile: TileId, step: usize, found: String, expected: String },
+    /// A two-word instruction at an odd word (rule C3).
+    #[error("tile {tile}: a two-word instruction at odd word {word} of a row")]
+    OddPair { tile: TileId, word: usize },
+    /// Controls that must not share an event (rule C1).
+    #[error("tile {tile}: controls that exclude each other at event {event}")]
+    ControlsMeet { tile: TileId, event: u32 },
+    /// A control in the first two events of a send (rule S3).
+    #[error("tile {tile}: a control at event {event}, where a send begins at {start}")]
+    ControlAtStart { tile: TileId, event: u32, start: u32 },
+    /// A tile sends while its lane is lent to its partner (rule S2).
+    #[error("tile {tile}: sends at event {event} while its partner uses its lane")]
+    LaneTaken { tile: TileId, event: u32 },
+    /// Items arrive in a format that they are not sent in (rule R3).
+    #[error("tile {tile}: an item is written at event {event} in the wrong format")]
+    Format { tile: TileId, event: u32 },
+    /// Items arrive and no pointer was ever set.
+    #[error("tile {tile}: an item arrives at event {event} before a pointer is set")]
+    NoPointer { tile: TileId, event: u32 },
+    /// A send reads an element that a receive writes (rule M1).
+    #[error("tile {tile}: element {element} is read and written around event {event}")]
+    ElementConflict { tile: TileId, element: u8, event: u32 },
+    /// A row shares an element with data of its phase (rule M2).
+    #[error("tile {tile}: the row at {row:#x} shares element {element} with data")]
+    RowElement { tile: TileId, row: u32, element: u8 },
+    /// Not aligned for its width (rule M3).
+    #[error("tile {tile}: address {address:#x} is not aligned for its transfer")]
+    Alignment { tile: TileId, address: u32 },
+    /// A word is read and written in the same phase (rule D1).
+    #[error("tile {tile}: the word at {address:#x} is sent and received in one phase")]
+    Dependence { tile: TileId, address: u32 },
+    /// A row ends before its last word is in memory.
+    #[error("tile {tile}: the row ends at event {horizon}, its words need until {needed}")]
+    ShortRow { tile: TileId, horizon: u32, needed: u32 },
+    /// Two words arrive at one place.
+    #[error("tile {tile}: the word at {address:#x} is written twice")]
+    WrittenTwice { tile: TileId, address: u32 },
+    /// A word does not arrive.
+    #[error("tile {tile}: nothing arrives at {address:#x}")]
+    Missing { tile: TileId, address: u32 },
+    /// A word arrives that nobody wants.
+    #[error("tile {tile}: a stray word arrives at {address:#x}")]
+    Stray { tile: TileId, address: u32 },
+    /// Another word than the wanted one arrives.
+    #[error("tile {tile}: the word at {address:#x} comes from tile {from_tile} {from:#x}, expected tile {wanted_tile} {wanted:#x}")]
+    WrongWord { tile: TileId, address: u32, from_tile: TileId, from: u32, wanted_tile: TileId, wanted: u32 },
+    /// A buffer has no place, or one of another size.
+    #[error("tile {tile}: buffer `{buffer}`: {what}")]
+    Placement { tile: TileId, buffer: String, what: String },
+    /// Two live buffers overlap.
+    #[error("tile {tile}: `{first}` and `{second}` overlap while both live")]
+    Overlap { tile: TileId, first: String, second: String },
+    /// Two buffers that must lie apart share an element.
+    #[error("tile {tile}: `{first}` and `{second}` share an element")]
+    NotApart { tile: TileId, first: String, second: String },
+    /// A kernel's operand leaves its buffer.
+    #[error("tile {tile}, step {step}: an operand of {kernel} leaves its buffer")]
+    Operand { tile: TileId, step: usize, kernel: String },
+    /// A binding is not what the program needs.
+    #[error("binding `{name}`: {what}")]
+    Binding { name: String, what: String },
+    /// Images, symbols or plans are not what the program needs.
+    #[error("{what}")]
+    Image { what: String },
+}
+
+impl Violation {
+    /// Name of the kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Violation::Unreadable { .. } => "unreadable",
+            Violation::Instruction { .. } => "instruction",
+            Violation::Program { .. } => "program",
+            Violation::OddPair { .. } => "odd-pair",
+            Violation::ControlsMeet { .. } => "controls-meet",
+            Violation::ControlAtStart { .. } => "control-at-start",
+            Violation::LaneTaken { .. } => "lane-taken",
+            Violation::Format { .. } => "format",
+            Violation::NoPointer { .. } => "no-pointer",
+            Violation::ElementConflict { .. } => "element-conflict",
+            Violation::RowElement { .. } => "row-element",
+            Violation::Alignment { .. } => "alignment",
+            Violation::Dependence { .. } => "dependence",
+            Violation::ShortRow { .. } => "short-row",
+            Violation::WrittenTwice { .. } => "written-twice",
+            Violation::Missing { .. } => "missing",
+            Violation::Stray { .. } => "stray",
+            Violation::WrongWord { .. } => "wrong-word",
+            Violation::Placement { .. } => "placement",
+            Violation::Overlap { .. } => "overlap",
+            Violation::NotApart { .. } => "not-apart",
+            Violation::Operand { .. } => "operand",
+            Violation::Binding { .. } => "binding",
+            Violation::Image { .. } => "image",
+        }
+    }
+}
+
+/// Violations kept of one kind; all are counted.
+const KEPT: usize = 20;
+
+/// Everything that is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    kept: Vec<Violation>,
+    counts: BTreeMap<&'static str, usize>,
+}
+
+impl Violations {
+    /// Adds one.
+    pub fn add(&mut self, violation: Violation) {
+        let count = self.counts.entry(violation.kind()).or_insert(0);
+        *count += 1;
+        if *count <= KEPT {
+            self.kept.push(violation);
+        }
+    }
+
+    /// Adds all of another list.
+    pub fn merge(&mut self, other: Violations) {
+        let mut counts = other.counts;
+        for violation in other.kept {
+            if let Some(count) = counts.get_mut(violation.kind()) {
+                *count -= 1;
+            }
+            self.add(violation);
+        }
+        for (kind, count) in counts {
+            *self.counts.entry(kind).or_insert(0) += count;
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// How many there are, those that were not kept included.
+    pub fn count(&self) -> usize {
+        self.counts.values().sum()
+    }
+
+    /// Up to twenty of every kind.
+    pub fn list(&self) -> &[Violation] {
+        &self.kept
+    }
+
+    /// Whether one of this kind was found.
+    pub fn has(&self, kind: &str) -> bool {
+        self.counts.contains_key(kind)
+    }
+}
