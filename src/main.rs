@@ -1,2 +1,7 @@
-//! Arguments to [`ipu_tune`], exit code to the shell; nothing else.
-fn main() {}
+//! Arguments to [`ipu_tune::cli`], exit code to the shell; nothing else.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ipu_tune::cli::run().into()
+}

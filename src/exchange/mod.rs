@@ -20,6 +20,7 @@ pub mod place;
 pub mod rows;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use bound::lower_bound;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
@@ -51,12 +52,20 @@ pub enum Effort {
 }
 
 /// What to look for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Options {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
     /// Width of the transfers.
     pub width: Width,
     /// How long to look.
     pub effort: Effort,
+    /// Give up as soon as this is set.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl Options<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// A scheduled phase.
@@ -83,17 +92,17 @@ pub struct Scheduled {
 /// # Errors
 /// If no order could be encoded; with the forbidden coincidences that the last attempt works with
 /// this is a defect.
-pub fn schedule(phase: &Phase, options: &Options) -> Result<Scheduled, ExchangeError> {
+pub fn schedule(phase: &Phase, options: &Options<'_>) -> Result<Scheduled, ExchangeError> {
     let bound = lower_bound(phase);
     let candidates = (0..phase.len()).filter(|index| phase.pairable(*index)).count() as u32;
     let ordinary = match options.width {
         Width::Paired if candidates > 0 => None,
-        _ => Some(best(phase, false, options.effort, bound)?),
+        _ => Some(best(phase, false, options, bound)?),
     };
     let paired = match options.width {
         Width::Ordinary => None,
         _ if candidates == 0 => None,
-        _ => Some(best(phase, true, options.effort, bound)?),
+        _ => Some(best(phase, true, options, bound)?),
     };
     let horizon = |attempt: &Option<(u32, Vec<Row>)>| attempt.as_ref().map(|(horizon, _)| *horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
@@ -113,13 +122,13 @@ const CLOSE: u32 = 64;
 fn best(
     phase: &Phase,
     paired: bool,
-    effort: Effort,
+    options: &Options<'_>,
     bound: u32,
 ) -> Result<(u32, Vec<Row>), ExchangeError> {
     let mut best: Option<(u32, Vec<Row>)> = None;
-    for rule in orders::rules(phase, effort == Effort::Full) {
+    for rule in orders::rules(phase, options.effort == Effort::Full) {
         let order = rule.order(phase, paired);
-        let (horizon, rows) = attempt(phase, paired, &order)?;
+        let (horizon, rows) = attempt(phase, paired, &order, options)?;
         if best.as_ref().is_none_or(|(least, _)| horizon < *least) {
             best = Some((horizon, rows));
         }
@@ -132,10 +141,17 @@ fn best(
 
 /// Places the transfers in an order and encodes the rows. Tiles whose rows do not encode get no
 /// coinciding controls in the next attempt.
-fn attempt(phase: &Phase, paired: bool, order: &[u32]) -> Result<(u32, Vec<Row>), ExchangeError> {
+fn attempt(
+    phase: &Phase,
+    paired: bool,
+    order: &[u32],
+    options: &Options<'_>,
+) -> Result<(u32, Vec<Row>), ExchangeError> {
     let mut strict: BTreeSet<TileId> = BTreeSet::new();
     loop {
-        let starts = place::place(phase, paired, order, &strict);
+        let stopped = || options.stopped();
+        let starts = place::place(phase, paired, order, &strict, &stopped);
+        let starts = starts.ok_or(ExchangeError::Stopped)?;
         match rows::encode(phase, &starts) {
             Ok(rows) => {
                 let horizon = rows.iter().map(|row| row.horizon).max().unwrap_or(0);

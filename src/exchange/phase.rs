@@ -100,6 +100,9 @@ pub enum ExchangeError {
         #[source]
         error: TransferError,
     },
+    /// The caller wanted no answer any more.
+    #[error("scheduling was stopped")]
+    Stopped,
     /// A row has no encoding.
     #[error("no encoding was found: {0}")]
     Unencodable(RowError),

@@ -41,14 +41,27 @@ struct Receiver {
     mask: u32,
 }
 
-/// Places all transfers; `strict` tiles get no coinciding controls.
-pub fn place(phase: &Phase, paired: bool, order: &[u32], strict: &BTreeSet<TileId>) -> Vec<Start> {
+/// Transfers placed between two looks at whether to stop.
+const PATIENCE: usize = 1024;
+
+/// Places all transfers; `strict` tiles get no coinciding controls. `None` if `stopped` says so on
+/// the way.
+pub fn place(
+    phase: &Phase,
+    paired: bool,
+    order: &[u32],
+    strict: &BTreeSet<TileId>,
+    stopped: &dyn Fn() -> bool,
+) -> Option<Vec<Start>> {
     let nothing = Start { event: 0, paired: false, natural: 0 };
     let mut starts = vec![nothing; phase.len()];
     let mut tiles = vec![Tile::default(); usize::from(phase.tiles())];
     let strict: Vec<bool> = (0..phase.tiles()).map(|tile| strict.contains(&TileId(tile))).collect();
     let mut receivers = vec![];
-    for &index in order {
+    for (count, &index) in order.iter().enumerate() {
+        if count % PATIENCE == 0 && stopped() {
+            return None;
+        }
         let index = index as usize;
         let wide = paired && phase.pairable(index);
         let placement = Placement::new(phase, index, wide, &mut receivers);
@@ -56,7 +69,7 @@ pub fn place(phase: &Phase, paired: bool, order: &[u32], strict: &BTreeSet<TileI
         placement.occupy(&mut tiles, &receivers, event);
         starts[index] = Start { event, paired: wide, natural: placement.natural };
     }
-    starts
+    Some(starts)
 }
 
 struct Placement {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
 use crate::cost::geometry::TimedStep;
 use crate::cost::{Coefficients, SegmentCost, StepCost, predicted};
-use crate::exchange::{self, Effort, Options, Phase, Scheduled, Width};
+use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Width};
 use crate::model::Graph;
 use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
 use crate::package::{Application, Image, Origin, PhaseRow, Routine};
@@ -40,6 +41,8 @@ pub struct Built {
     pub cycles: f64,
     /// What the coefficients were multiplied with.
     pub features: Vec<f64>,
+    /// The same for every step alone, of the tile that takes longest in it.
+    pub step_features: Vec<Vec<f64>>,
     /// Cycles of exchange alone.
     pub exchange_cycles: f64,
     /// Counted work: transfers that were scheduled.
@@ -78,6 +81,7 @@ pub fn build(
     recipe: &Recipe,
     memo: &Memo,
     coefficients: &Coefficients,
+    stop: &AtomicBool,
 ) -> Result<Built, Failure> {
     let lowered = segments(network, recipe, memo)?;
     let inputs: Vec<_> = (network.inputs.iter().zip(&recipe.inputs))
@@ -90,13 +94,14 @@ pub fn build(
         let (routines, support) = lay_out(&program, row_budget)?;
         let separate = recipe.storage == StoragePlan::Apart;
         let addresses = place_program(&program, &support.free, separate)?;
-        let phases = schedule(&program, &addresses, memo)?;
+        let phases = schedule(&program, &addresses, memo, stop)?;
         let needed = table_bytes(&program, &phases);
         if needed > row_budget {
             row_budget = needed;
             continue;
         }
-        let (cycles, features, exchange_cycles) = cost(&program, &lowered, &phases, coefficients);
+        let Priced { cycles, features, step_features, exchange_cycles } =
+            price(&program, &lowered, &phases, coefficients);
         let transfers = program.steps.iter().map(|step| step.transfer_count() as u64).sum();
         return Ok(Built {
             program,
@@ -106,6 +111,7 @@ pub fn build(
             phases,
             cycles,
             features,
+            step_features,
             exchange_cycles,
             transfers,
         });
@@ -196,6 +202,7 @@ fn schedule(
     program: &Program,
     addresses: &Addresses,
     memo: &Memo,
+    stop: &AtomicBool,
 ) -> Result<BTreeMap<usize, Arc<Scheduled>>, Failure> {
     let steps: Vec<(usize, ExchangeMode)> = program
         .steps
@@ -219,9 +226,12 @@ fn schedule(
             if let Some(found) = memo.phase(&key) {
                 return Ok((index, found));
             }
-            let options = Options { width, effort: effort(&phase) };
+            let options = Options { width, effort: effort(&phase), stop: Some(stop) };
             let scheduled = exchange::schedule(&phase, &options)
-                .map_err(|error| Failure::Unencodable { what: error.to_string() })?;
+                .map_err(|error| match error {
+                    ExchangeError::Stopped => Failure::Stopped,
+                    other => Failure::Unencodable { what: other.to_string() },
+                })?;
             let scheduled = Arc::new(scheduled);
             memo.keep_phase(key, &scheduled);
             Ok((index, scheduled))
@@ -264,12 +274,20 @@ fn table_bytes(program: &Program, phases: &BTreeMap<usize, Arc<Scheduled>>) -> u
     bytes.into_iter().max().unwrap_or(0)
 }
 
-fn cost(
+/// What a built program costs.
+struct Priced {
+    cycles: f64,
+    features: Vec<f64>,
+    step_features: Vec<Vec<f64>>,
+    exchange_cycles: f64,
+}
+
+fn price(
     program: &Program,
     lowered: &[(Arc<Segment>, Arc<SegmentCost>)],
     phases: &BTreeMap<usize, Arc<Scheduled>>,
     coefficients: &Coefficients,
-) -> (f64, Vec<f64>, f64) {
+) -> Priced {
     let horizons: BTreeMap<usize, Vec<u32>> = phases
         .iter()
         .map(|(step, scheduled)| {
@@ -280,7 +298,7 @@ fn cost(
             (*step, horizons)
         })
         .collect();
-    let exchange: f64 = phases
+    let exchange_cycles: f64 = phases
         .values()
         .map(|scheduled| coefficients.exchange_overhead + f64::from(scheduled.horizon) * coefficients.event)
         .sum();
@@ -302,7 +320,9 @@ fn cost(
         })
         .collect();
     let (cycles, features) = predicted(program.tiles, &steps, coefficients);
-    (cycles, features, exchange)
+    let alone = |step: &TimedStep<'_>| predicted(program.tiles, std::slice::from_ref(step), coefficients).1;
+    let step_features = steps.iter().map(alone).collect();
+    Priced { cycles, features, step_features, exchange_cycles }
 }
 
 impl Built {

@@ -36,6 +36,9 @@ pub enum Failure {
     /// It took too long on the device.
     #[error("timed out on the device: {what}")]
     TimedOut { what: String },
+    /// The search was stopped meanwhile; says nothing about the candidate.
+    #[error("stopped")]
+    Stopped,
     /// The device was lost; says nothing about the candidate.
     #[error("the device was lost: {what}")]
     DeviceLost { what: String },
@@ -54,6 +57,7 @@ impl Failure {
             Failure::NotFinite { .. } => "not-finite",
             Failure::Crashed { .. } => "crashed",
             Failure::TimedOut { .. } => "timed-out",
+            Failure::Stopped => "stopped",
             Failure::DeviceLost { .. } => "device-lost",
         }
     }

@@ -1,0 +1,175 @@
+//! What the user typed, and no more.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Search-driven autotuning of tile-processor programs for the Graphcore IPU21
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct Cli {
+    /// What to do; without one, the model is tuned
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    /// Tuning
+    #[command(flatten)]
+    pub(super) tune: TuneArgs,
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Where a study stands
+    Status(StudyArgs),
+    /// The incumbents of a study, in the order found
+    History(StudyArgs),
+    /// What a package holds
+    Inspect(PackageArgs),
+    /// Prove from a package's bytes that it does what its recipe means
+    Check(PackageArgs),
+    /// Run a package and compare its results with the host reference
+    Run(RunArgs),
+    /// Print the JSON Schema of a file format
+    Schema(SchemaArgs),
+    /// List the shipped models and whether they can be tuned
+    Models,
+    /// Convert a neutral operator graph to a model
+    Convert(ConvertArgs),
+    /// Schedule exchange instances, check them and print the figures
+    Exchange(ExchangeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TuneArgs {
+    /// The model to tune
+    #[arg(value_name = "MODEL", required = true)]
+    pub(super) model: Option<PathBuf>,
+    /// Wall-clock limit of this invocation, e.g. `90s`, `2h`, `1h 30m` [default: 10m without --trials]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) budget: Option<Duration>,
+    /// Stop when the study has had this many trials
+    #[arg(long, value_name = "N")]
+    pub(super) trials: Option<u64>,
+    /// Stop when the incumbent has no more cycles than this
+    #[arg(long, value_name = "N")]
+    pub(super) target_cycles: Option<u64>,
+    /// Stop after this many trials without a new incumbent
+    #[arg(long, value_name = "N")]
+    pub(super) plateau: Option<u64>,
+    /// Seed of the search and of the data [default: that of the study, or 0]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Use only this many tiles
+    #[arg(long, value_name = "N", default_value_t = 1472, value_parser = clap::value_parser!(u16).range(1..=1472))]
+    pub(super) tiles: u16,
+    /// Threads to use; the result does not depend on it [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) threads: Option<u16>,
+    /// Database of the study [default: MODEL's name with `.tune.db`, beside it]
+    #[arg(long, value_name = "PATH")]
+    pub(super) db: Option<PathBuf>,
+    /// The package to write [default: MODEL's name with `.ipuexe`, beside it]
+    #[arg(long, value_name = "PATH")]
+    pub(super) output: Option<PathBuf>,
+    /// Start a new study even if the database has one
+    #[arg(long)]
+    pub(super) fresh: bool,
+    /// Space file: what may be decided
+    #[arg(long, value_name = "PATH")]
+    pub(super) space: Option<PathBuf>,
+    /// Measure and recalibrate every so many trials; 0: never
+    #[arg(long, value_name = "TRIALS", default_value_t = 64)]
+    pub(super) measure_every: u64,
+    /// What measures: `sim`, `sim:PROFILE.json`, or `command:RUNNER …`
+    #[arg(long, value_name = "DEVICE", default_value = "sim")]
+    pub(super) device: String,
+    /// Form of log lines on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(super) log_format: LogFormat,
+    /// More log lines
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// No progress and no log lines
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StudyArgs {
+    /// The model, or the database
+    pub(super) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PackageArgs {
+    /// The package
+    pub(super) package: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// The package
+    pub(super) package: PathBuf,
+    /// Where to run it: `sim`, `sim:PROFILE.json`, or `command:RUNNER …`
+    #[arg(long, value_name = "DEVICE", default_value = "sim")]
+    pub(super) device: String,
+    /// Folder of the model's data file, if it names one [default: the package's]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// The format
+    #[arg(value_enum)]
+    pub(super) format: SchemaFormat,
+}
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaFormat {
+    /// Models
+    Model,
+    /// Search spaces
+    Space,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ConvertArgs {
+    /// The neutral graph
+    pub(super) graph: PathBuf,
+    /// The model to write [default: standard output]
+    #[arg(long, value_name = "PATH")]
+    pub(super) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExchangeArgs {
+    /// Instances, `.json` or `.json.gz`
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// How long to look for a good schedule
+    #[arg(long, value_enum, default_value_t = ExchangeEffort::Full)]
+    pub(super) effort: ExchangeEffort,
+}
+
+/// Effort of exchange scheduling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExchangeEffort {
+    /// One order of transfers
+    Fast,
+    /// Several orders
+    Full,
+}

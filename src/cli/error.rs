@@ -1,0 +1,107 @@
+//! Errors of all modules, each with its exit code and hint.
+
+use std::path::PathBuf;
+
+use crate::device::DeviceError;
+use crate::exchange::instance::InstanceError;
+use crate::model::ModelError;
+use crate::package::PackageError;
+use crate::plan::PlanError;
+use crate::search::{EngineError, JournalError};
+use crate::space::SpaceError;
+use crate::store::StoreError;
+
+use super::Exit;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum CliError {
+    /// The reader of standard output is gone; nothing to complain about.
+    #[error("the output was closed")]
+    ClosedPipe,
+    #[error("cannot write the output")]
+    Output(#[source] std::io::Error),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    #[error("the results of a round could not be kept")]
+    Journal(#[source] JournalError),
+    #[error("`--device {given}`: {what}")]
+    DeviceChoice { given: String, what: String },
+    #[error("cannot write `{}`", path.display())]
+    Unwritable { path: PathBuf, source: std::io::Error },
+    #[error("`{}` has no file name", path.display())]
+    NoName { path: PathBuf },
+    #[error("`{}`: {count} violations", path.display())]
+    Invalid { path: PathBuf, count: usize },
+    #[error("no feasible candidate: {reason}")]
+    Infeasible { reason: String },
+    #[error("no thread pool")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+    #[error("`{}`: the results are wrong", path.display())]
+    WrongNumbers { path: PathBuf },
+    #[error("`{}`: {what}", path.display())]
+    Origin { path: PathBuf, what: String },
+    #[error("exchange instance `{name}`: {what}")]
+    Schedule { name: String, what: String },
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> CliError {
+        match error {
+            EngineError::Space(error) => CliError::Space(error),
+            EngineError::Journal(error) => CliError::Journal(error),
+        }
+    }
+}
+
+impl CliError {
+    /// The exit code.
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            CliError::ClosedPipe => Exit::Success,
+            CliError::Threads(_) | CliError::Signals(_) | CliError::Output(_) | CliError::Schedule { .. } => {
+                Exit::Internal
+            }
+            CliError::Infeasible { .. } | CliError::Space(SpaceError::Empty { .. }) => Exit::Infeasible,
+            CliError::Device(_) => Exit::Device,
+            CliError::Store(_) | CliError::Journal(_) => Exit::Study,
+            _ => Exit::Usage,
+        }
+    }
+
+    /// What the user can do.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            CliError::Model(error) => error.hint(),
+            CliError::Plan(error) => error.hint(),
+            CliError::Space(error) => error.hint(),
+            CliError::Store(error) => error.hint(),
+            CliError::Journal(_) => {
+                Some("everything up to the round before is safe; the same command resumes".to_owned())
+            }
+            CliError::Unwritable { .. } => Some("choose another place with `--output PATH`".to_owned()),
+            CliError::Infeasible { .. } => {
+                Some("more tiles, a smaller model, or a longer `--budget` may help".to_owned())
+            }
+            CliError::DeviceChoice { .. } => {
+                Some("`sim`, `sim:PROFILE.json` or `command:RUNNER …`".to_owned())
+            }
+            _ => None,
+        }
+    }
+}

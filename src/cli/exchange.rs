@@ -1,0 +1,104 @@
+//! `ipu-tune exchange FILE…`: schedules single phases and checks them.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::check::{TileRow, Wanted, phase};
+use crate::exchange::{Effort, Options, Phase, Scheduled, instance, schedule};
+use crate::report;
+
+use super::Exit;
+use super::args::{ExchangeArgs, ExchangeEffort};
+use super::error::CliError;
+use super::output::Output;
+
+/// Where rows lie for checking: executable, and away from the instances' data.
+const ROWS: u32 = 0x4c000;
+
+/// Schedules and checks instances.
+pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, CliError> {
+    let effort = match args.effort {
+        ExchangeEffort::Fast => Effort::Fast,
+        ExchangeEffort::Full => Effort::Full,
+    };
+    let mut rows = vec![];
+    for file in &args.files {
+        rows.push(one(file, effort, output)?);
+    }
+    if !output.json() {
+        let header = ["name", "transfers", "bound", "ordinary", "paired", "horizon", "seconds", "checked"];
+        output.text(&report::table(header, rows))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliError> {
+    let instance = instance::read(file)?;
+    let started = now();
+    let options = Options { effort, ..Options::default() };
+    let scheduled = schedule(&instance.phase, &options)
+        .map_err(|error| CliError::Schedule { name: instance.name.clone(), what: error.to_string() })?;
+    let seconds = started.elapsed().as_secs_f64();
+    let checked = check(&instance.phase, &scheduled);
+    if let Err(what) = &checked {
+        return Err(CliError::Schedule { name: instance.name, what: what.clone() });
+    }
+    let words = || scheduled.rows.iter().map(|row| row.words.len());
+    if output.json() {
+        output.line(&json!({
+            "format": "ipu-tune/exchange@1",
+            "name": instance.name,
+            "transfers": instance.transfers,
+            "lower_bound": scheduled.bound,
+            "ordinary_horizon": scheduled.ordinary_horizon,
+            "paired_horizon": scheduled.paired_horizon,
+            "horizon": scheduled.horizon,
+            "row_words_max": words().max(),
+            "row_words_total": words().sum::<usize>(),
+            "schedule_seconds": seconds,
+            "checked": true,
+        }))?;
+    }
+    let or_dash = |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
+    Ok([
+        instance.name,
+        instance.transfers.to_string(),
+        scheduled.bound.to_string(),
+        or_dash(scheduled.ordinary_horizon),
+        or_dash(scheduled.paired_horizon),
+        scheduled.horizon.to_string(),
+        format!("{seconds:.4}"),
+        "yes".to_owned(),
+    ])
+}
+
+/// Replays the rows: everything must arrive, by every rule.
+fn check(instance: &Phase, scheduled: &Scheduled) -> Result<(), String> {
+    let rows: Vec<TileRow<'_>> = scheduled
+        .rows
+        .iter()
+        .map(|row| TileRow { tile: row.tile, address: ROWS, words: &row.words })
+        .collect();
+    let mut wanted = vec![];
+    for index in 0..instance.len() {
+        let transfer = instance.transfer(index);
+        wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
+            tile: *tile,
+            to: to.0,
+            words: transfer.words,
+            source: transfer.source,
+            from: transfer.source_address.0,
+        }));
+    }
+    phase(instance.tiles(), &rows, &wanted).map(|_| ()).map_err(|violations| {
+        let first = violations.list().first().map(ToString::to_string).unwrap_or_default();
+        format!("{} violations, first: {first}", violations.count())
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time that scheduling takes is what is shown")]
+fn now() -> Instant {
+    Instant::now()
+}

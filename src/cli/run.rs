@@ -1,0 +1,66 @@
+//! `ipu-tune run PACKAGE`: runs it and compares its results with the host reference.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::device::{HostData, Summary, compare};
+use crate::model::{Graph, data, reference};
+use crate::package::load;
+use crate::plan::{Network, Recipe};
+use crate::program::{Role, host_bytes, outputs, program};
+use crate::report;
+use crate::search::evaluate::tolerance;
+use crate::space::check_recipe;
+
+use super::Exit;
+use super::args::RunArgs;
+use super::error::CliError;
+use super::output::Output;
+
+/// Runs a package.
+pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
+    let path = &args.package;
+    let (_, application) = load(path)?;
+    let origin = |what: String| CliError::Origin { path: path.clone(), what };
+    let graph = Graph::from_json(&application.origin.model, path)?;
+    let network = Network::from_graph(&graph)?;
+    let recipe = Recipe::from_json(&application.origin.recipe)
+        .map_err(|error| origin(format!("its recipe cannot be read: {error}")))?;
+    check_recipe(&network, &recipe).map_err(|illegal| origin(illegal.to_string()))?;
+    let lowered = program(&network, &recipe);
+    let beside = path.parent().unwrap_or(Path::new("."));
+    let folder = args.data.as_deref().unwrap_or(beside);
+    let values = data::generate(&graph, application.origin.seed, folder)?;
+    let expected = reference::evaluate(&graph, &values);
+    let bytes = |role| host_bytes(&graph, &network, &lowered, role, &values);
+    let host = HostData { weights: bytes(Role::Parameter), inputs: bytes(Role::Input) };
+    let device = super::tune::device(&args.device)?;
+    let measurement = device.measure(&application, &host)?;
+    let found = outputs(&graph, &network, &lowered, &measurement.outputs);
+    let pairs: Vec<(&[f32], &[f32])> =
+        found.iter().map(|(id, numbers)| (numbers.as_slice(), expected.get(*id))).collect();
+    let numerics = compare(&pairs, tolerance(&graph));
+    let cycles = Summary::of(&measurement.cycles).map_or(0, |summary| summary.median);
+    let identity = measurement.device;
+    let value = json!({
+        "format": "ipu-tune/run@1",
+        "cycles": cycles,
+        "device": identity.name,
+        "simulated": identity.simulated,
+        "numerics": numerics,
+    });
+    output.result(&value, || {
+        format!(
+            "{} cycles ({}, {})\ncosine {:.7}, largest error {:.5}, {} not finite: {}",
+            report::cycles(cycles),
+            report::source(identity.simulated),
+            identity.name,
+            numerics.minimum_cosine,
+            numerics.maximum_absolute_error,
+            numerics.non_finite,
+            if numerics.pass { "pass" } else { "FAIL" }
+        )
+    })?;
+    if numerics.pass { Ok(Exit::Success) } else { Err(CliError::WrongNumbers { path: path.clone() }) }
+}
