@@ -45,16 +45,17 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
     if let Err(what) = &checked {
         return Err(CliError::Schedule { name: instance.name, what: what.clone() });
     }
+    let found = &scheduled.schedule;
     let words = || scheduled.rows.iter().map(|row| row.words.len());
     if output.json() {
         output.line(&json!({
             "format": "ipu-tune/exchange@1",
             "name": instance.name,
             "transfers": instance.transfers,
-            "lower_bound": scheduled.bound,
-            "ordinary_horizon": scheduled.ordinary_horizon,
-            "paired_horizon": scheduled.paired_horizon,
-            "horizon": scheduled.horizon,
+            "lower_bound": found.bound,
+            "ordinary_horizon": found.ordinary_horizon,
+            "paired_horizon": found.paired_horizon,
+            "horizon": found.horizon,
             "row_words_max": words().max(),
             "row_words_total": words().sum::<usize>(),
             "schedule_seconds": seconds,
@@ -65,10 +66,10 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
     Ok([
         instance.name,
         instance.transfers.to_string(),
-        scheduled.bound.to_string(),
-        or_dash(scheduled.ordinary_horizon),
-        or_dash(scheduled.paired_horizon),
-        scheduled.horizon.to_string(),
+        found.bound.to_string(),
+        or_dash(found.ordinary_horizon),
+        or_dash(found.paired_horizon),
+        found.horizon.to_string(),
         format!("{seconds:.4}"),
         "yes".to_owned(),
     ])

@@ -69,18 +69,45 @@ struct Plan {
 /// # Errors
 /// All tiles whose rows have no encoding.
 pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
-    let mut rows = vec![];
+    each_tile(phase, starts, |tile, plan| {
+        // Without pointers that continue a row is longer, but is known to have an encoding.
+        let writer = plan.write(tile, true).or_else(|_| plan.write(tile, false))?;
+        Ok(Row { tile, words: writer.finish(), horizon: plan.horizon })
+    })
+}
+
+/// The phase's horizon, if its rows can be encoded at any addresses: with a pointer for every
+/// receive, whether or not it would continue the one before.
+///
+/// # Errors
+/// All tiles whose rows have no encoding.
+pub fn horizon(phase: &Phase, starts: &[Start]) -> Result<u32, Vec<RowError>> {
+    let horizons = each_tile(phase, starts, |tile, plan| {
+        plan.write(tile, false)?;
+        Ok(plan.horizon)
+    })?;
+    Ok(horizons.into_iter().max().unwrap_or(0))
+}
+
+fn each_tile<T>(
+    phase: &Phase,
+    starts: &[Start],
+    mut work: impl FnMut(TileId, &Plan) -> Result<T, RowError>,
+) -> Result<Vec<T>, Vec<RowError>> {
+    let mut done = vec![];
     let mut failed = vec![];
     for (tile, mut plan) in (0..).map(TileId).zip(plans(phase, starts)) {
         if plan.horizon == 0 {
             continue;
         }
-        match plan.row(tile) {
-            Ok(row) => rows.push(row),
+        plan.sends.sort_unstable_by_key(|send| send.start);
+        plan.receives.sort_unstable_by_key(|receive| receive.window);
+        match work(tile, &plan) {
+            Ok(result) => done.push(result),
             Err(error) => failed.push(error),
         }
     }
-    if failed.is_empty() { Ok(rows) } else { Err(failed) }
+    if failed.is_empty() { Ok(done) } else { Err(failed) }
 }
 
 fn plans(phase: &Phase, starts: &[Start]) -> Vec<Plan> {
@@ -155,10 +182,9 @@ struct Group {
 }
 
 impl Plan {
-    fn row(&mut self, tile: TileId) -> Result<Row, RowError> {
-        self.sends.sort_unstable_by_key(|send| send.start);
-        self.receives.sort_unstable_by_key(|receive| receive.window);
-        let groups = self.groups(tile);
+    /// The instructions; with `continuing`, pointers that continue are left out (rule R5).
+    fn write(&self, tile: TileId, continuing: bool) -> Result<Writer, RowError> {
+        let groups = self.groups(tile, continuing);
         let mut writer = Writer::default();
         let mut next = 0;
         let fail = |event| RowError { tile, event };
@@ -170,14 +196,15 @@ impl Plan {
             next = end + inside;
         }
         writer.gap(&groups[next..], self.horizon).map_err(fail)?;
-        Ok(Row { tile, words: writer.finish(), horizon: self.horizon })
+        Ok(writer)
     }
 
     /// All controls, grouped by event.
-    fn groups(&self, tile: TileId) -> Vec<Group> {
+    fn groups(&self, tile: TileId, continuing: bool) -> Vec<Group> {
         let mut controls: Vec<(u32, Control)> = vec![];
         for (index, receive) in self.receives.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| &self.receives[before]);
+            let before = index.checked_sub(1).filter(|_| continuing);
+            let before = before.map(|before| &self.receives[before]);
             let after = self.receives.get(index + 1);
             receive.controls(tile, before, after, &mut controls);
         }

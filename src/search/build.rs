@@ -222,47 +222,43 @@ fn schedule(
                 ExchangeMode::Ordinary => Width::Ordinary,
                 ExchangeMode::Paired => Width::Paired,
             };
-            let key = phase_key(&phase, width);
+            let mut key = exchange::shape(&phase);
+            key[0] ^= width as u8;
             if let Some(found) = memo.phase(&key) {
-                return Ok((index, found));
+                // The rows are made anew: at these addresses, and by every rule again.
+                tracing::debug!(phase = index, "reused exchange optimization after validating relocated rows");
+                return Ok((index, Arc::new(exchange::relocate(&phase, &found).map_err(unencodable)?)));
             }
             let options = Options { width, effort: effort(&phase), stop: Some(stop) };
-            let scheduled = exchange::schedule(&phase, &options)
-                .map_err(|error| match error {
-                    ExchangeError::Stopped => Failure::Stopped,
-                    other => Failure::Unencodable { what: other.to_string() },
-                })?;
-            let scheduled = Arc::new(scheduled);
-            memo.keep_phase(key, &scheduled);
-            Ok((index, scheduled))
+            let scheduled = exchange::schedule(&phase, &options).map_err(unencodable)?;
+            let schedule = &scheduled.schedule;
+            if let (Some(ordinary), Some(paired)) = (schedule.ordinary_horizon, schedule.paired_horizon) {
+                tracing::debug!(
+                    phase = index,
+                    candidates = schedule.candidates,
+                    ordinary_horizon = ordinary,
+                    paired_horizon = paired,
+                    use_paired = schedule.paired,
+                    "compared ordinary and paired exchange schedules"
+                );
+            }
+            memo.keep_phase(key, schedule);
+            Ok((index, Arc::new(scheduled)))
         })
         .collect();
     scheduled.into_iter().collect()
 }
 
+fn unencodable(error: ExchangeError) -> Failure {
+    match error {
+        ExchangeError::Stopped => Failure::Stopped,
+        other => Failure::Unencodable { what: other.to_string() },
+    }
+}
+
 /// Large phases are scheduled with one order only.
 fn effort(phase: &Phase) -> Effort {
     if phase.len() > 100_000 { Effort::Fast } else { Effort::Full }
-}
-
-fn phase_key(phase: &Phase, width: Width) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[width as u8]);
-    let mut bytes = Vec::with_capacity(64);
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        bytes.clear();
-        bytes.extend(transfer.source.0.to_le_bytes());
-        bytes.extend(transfer.source_address.0.to_le_bytes());
-        bytes.extend(transfer.words.to_le_bytes());
-        bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
-        for (tile, address) in transfer.destinations {
-            bytes.extend(tile.0.to_le_bytes());
-            bytes.extend(address.0.to_le_bytes());
-        }
-        hasher.update(&bytes);
-    }
-    *hasher.finalize().as_bytes()
 }
 
 /// Size of the largest exchange table.
@@ -300,7 +296,7 @@ fn price(
         .collect();
     let exchange_cycles: f64 = phases
         .values()
-        .map(|scheduled| coefficients.exchange_overhead + f64::from(scheduled.horizon) * coefficients.event)
+        .map(|scheduled| coefficients.exchange_overhead + f64::from(scheduled.schedule.horizon) * coefficients.event)
         .sum();
     let steps: Vec<TimedStep<'_>> = program
         .steps
@@ -334,7 +330,7 @@ impl Built {
             .map(|(step, scheduled)| {
                 let rows = scheduled.rows.iter();
                 let rows = rows.map(|row| PhaseRow { tile: row.tile, words: row.words.clone() });
-                (*step, (rows.collect(), scheduled.horizon))
+                (*step, (rows.collect(), scheduled.schedule.horizon))
             })
             .collect();
         let image = Image {

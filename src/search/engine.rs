@@ -451,9 +451,13 @@ impl<'a> Engine<'a> {
         stream(self.evaluator.seed, Purpose::Accept, trial, 0).random::<f64>() < chance
     }
 
-    /// Puts a member in order; the worst leaves.
+    /// Puts a member in order; the worst leaves. One that costs exactly what another does differs in
+    /// nothing that matters: it would only crowd the population.
     fn insert(&mut self, member: Member) {
         let population = &mut self.state.population;
+        if population.iter().any(|other| other.features == member.features) {
+            return;
+        }
         let at = population.partition_point(|other| other.cycles <= member.cycles);
         population.insert(at, member);
         population.truncate(POPULATION);

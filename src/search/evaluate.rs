@@ -15,7 +15,7 @@ use crate::package::{Application, Origin, write};
 use crate::plan::{Layout, Network, NodeId, NodePlan, Recipe};
 use crate::program::{Role, host_bytes, layout_of_input, layout_of_node, outputs};
 use crate::space::Space;
-use crate::space::candidates::Planner;
+use crate::space::candidates::{Planner, Shortlists};
 use crate::target::DataType;
 
 use super::build::{Built, build, segments};
@@ -42,6 +42,7 @@ pub struct Evaluator<'a> {
     reference: Values,
     memo: Memo,
     estimates: Mutex<Estimates>,
+    shortlists: Shortlists,
     stop: &'a AtomicBool,
 }
 
@@ -166,8 +167,20 @@ impl<'a> Evaluator<'a> {
         stop: &'a AtomicBool,
     ) -> Evaluator<'a> {
         let reference = reference::evaluate(graph, &values);
-        let (memo, estimates) = (Memo::default(), Mutex::new(Estimates::default()));
-        Evaluator { graph, network, space, tiles, seed, device, values, reference, memo, estimates, stop }
+        Evaluator {
+            graph,
+            network,
+            space,
+            tiles,
+            seed,
+            device,
+            values,
+            reference,
+            memo: Memo::default(),
+            estimates: Mutex::new(Estimates::default()),
+            shortlists: Shortlists::default(),
+            stop,
+        }
     }
 
     /// Whether work was asked to stop.
@@ -177,7 +190,13 @@ impl<'a> Evaluator<'a> {
 
     /// The planner under some coefficients.
     pub fn planner<'b>(&'b self, coefficients: &'b Coefficients) -> Planner<'b> {
-        Planner { network: self.network, space: self.space, tiles: self.tiles, coefficients }
+        Planner {
+            network: self.network,
+            space: self.space,
+            tiles: self.tiles,
+            coefficients,
+            shortlists: &self.shortlists,
+        }
     }
 
     /// F0: the sum of node prices.
@@ -214,7 +233,7 @@ impl<'a> Evaluator<'a> {
                         .collect();
                     let result = layout_of_node(self.network, id, &plan, &layouts, recipe.tiles);
                     let cycles =
-                        estimate_node(self.network, id, &plan, &layouts, &result, coefficients);
+                        estimate_node(self.network, id, &plan, &layouts, recipe.tiles, coefficients);
                     let entry = (cycles, estimates.number(result));
                     estimates.priced.insert(key, entry);
                     entry
