@@ -28,7 +28,8 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         rows.push(one(file, effort, output)?);
     }
     if !output.json() {
-        let header = ["name", "transfers", "bound", "ordinary", "paired", "horizon", "seconds", "checked"];
+        let header =
+            ["name", "transfers", "bound", "ordinary", "paired", "horizon", "seconds", "checked"];
         output.text(&report::table(header, rows))?;
     }
     Ok(Exit::Success)
@@ -38,8 +39,10 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
     let instance = instance::read(file)?;
     let started = now();
     let options = Options { effort, ..Options::default() };
-    let scheduled = schedule(&instance.phase, &options)
-        .map_err(|error| CliError::Schedule { name: instance.name.clone(), what: error.to_string() })?;
+    let scheduled = schedule(&instance.phase, &options).map_err(|error| CliError::Schedule {
+        name: instance.name.clone(),
+        what: error.to_string(),
+    })?;
     let seconds = started.elapsed().as_secs_f64();
     let checked = check(&instance.phase, &scheduled);
     if let Err(what) = &checked {
@@ -62,7 +65,8 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
             "checked": true,
         }))?;
     }
-    let or_dash = |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
+    let or_dash =
+        |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
     Ok([
         instance.name,
         instance.transfers.to_string(),

@@ -34,7 +34,9 @@ pub fn estimate_node(
         Decision::Gemm(plan) => estimate.product(plan),
         // A product's price does not need to know which tile owns what.
         Decision::Rows(_) => estimate.rows(&layout_of_node(network, id, plan, inputs, tiles)),
-        Decision::Pointwise(_) => estimate.pointwise(&layout_of_node(network, id, plan, inputs, tiles)),
+        Decision::Pointwise(_) => {
+            estimate.pointwise(&layout_of_node(network, id, plan, inputs, tiles))
+        }
     }
 }
 
@@ -206,7 +208,12 @@ impl Estimate<'_> {
 
     fn moved_to_cast(&self, layout: &Layout) -> f64 {
         let from = &self.inputs[0];
-        let in_place = from.order == layout.order && from.tiles == layout.tiles && from.rows == layout.rows;
-        if in_place || layout.order == Order::Panels { 0.0 } else { self.exchange(from.largest_shard(), true) }
+        let in_place =
+            from.order == layout.order && from.tiles == layout.tiles && from.rows == layout.rows;
+        if in_place || layout.order == Order::Panels {
+            0.0
+        } else {
+            self.exchange(from.largest_shard(), true)
+        }
     }
 }

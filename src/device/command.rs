@@ -64,7 +64,8 @@ impl CommandDevice {
 
     fn once(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError> {
         let runner = self.template.clone();
-        let failed = |what: String| DeviceError::Failed { runner: runner.clone(), what, transient: false };
+        let failed =
+            |what: String| DeviceError::Failed { runner: runner.clone(), what, transient: false };
         let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let file = |name: &str| folder.path().join(name);
         let inputs = [
@@ -178,7 +179,11 @@ impl Device for CommandDevice {
         Identity { name: format!("command:{}", self.template), simulated: false }
     }
 
-    fn measure(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError> {
+    fn measure(
+        &self,
+        application: &Application,
+        data: &HostData,
+    ) -> Result<Measurement, DeviceError> {
         let _lock = DeviceLock::take(&self.lock, self.timeout)?;
         let mut result = self.once(application, data);
         for _ in 0..self.retries {

@@ -111,7 +111,11 @@ pub trait Device: Sync {
     ///
     /// # Errors
     /// If the device gave no measurement; a missing or senseless figure is an error, never a value.
-    fn measure(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError>;
+    fn measure(
+        &self,
+        application: &Application,
+        data: &HostData,
+    ) -> Result<Measurement, DeviceError>;
 }
 
 /// Places of a call's byte string on tiles: for every slice the physical tile, address, and range

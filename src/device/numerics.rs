@@ -55,7 +55,8 @@ pub fn compare(pairs: &[(&[f32], &[f32])], tolerance: Tolerance) -> Numerics {
         let size = (b / wanted.len().max(1) as f64).sqrt();
         numerics.minimum_cosine = numerics.minimum_cosine.min(cosine);
         numerics.maximum_absolute_error = numerics.maximum_absolute_error.max(error);
-        let close = cosine >= tolerance.cosine && error <= tolerance.relative_error * size.max(1e-3);
+        let close =
+            cosine >= tolerance.cosine && error <= tolerance.relative_error * size.max(1e-3);
         numerics.pass &= close && found.len() == wanted.len();
     }
     numerics.pass &= numerics.non_finite == 0;

@@ -170,7 +170,8 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         _ if candidates == 0 => None,
         _ => Some(best(phase, true, options, bound)?),
     };
-    let horizon = |attempt: &Option<(u32, Vec<Start>)>| attempt.as_ref().map(|(horizon, _)| *horizon);
+    let horizon =
+        |attempt: &Option<(u32, Vec<Start>)>| attempt.as_ref().map(|(horizon, _)| *horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
     let take_paired = match (ordinary_horizon, paired_horizon) {
         (Some(ordinary), Some(paired)) => paired < ordinary,
@@ -178,7 +179,15 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         _ => false,
     };
     let (horizon, starts) = if take_paired { paired } else { ordinary }.unwrap_or_default();
-    Ok(Schedule { starts, horizon, ordinary_horizon, paired_horizon, candidates, paired: take_paired, bound })
+    Ok(Schedule {
+        starts,
+        horizon,
+        ordinary_horizon,
+        paired_horizon,
+        candidates,
+        paired: take_paired,
+        bound,
+    })
 }
 
 /// A horizon this close to the bound ends the search for a better order: one part in so many.

@@ -136,7 +136,8 @@ fn plans(phase: &Phase, starts: &[Start]) -> Vec<Plan> {
             };
             let window = start.event.wrapping_add_signed(time);
             let source = transfer.source;
-            let receive = Receive { window, items, source, address: address.0, paired: start.paired };
+            let receive =
+                Receive { window, items, source, address: address.0, paired: start.paired };
             let plan = &mut plans[usize::from(tile.0)];
             plan.horizon = plan.horizon.max(receive.horizon(tile));
             plan.receives.push(receive);
@@ -191,7 +192,8 @@ impl Plan {
         for send in &self.sends {
             let end = groups[next..].partition_point(|group| group.event <= send.start) + next;
             writer.gap(&groups[next..end], send.start).map_err(fail)?;
-            let inside = groups[end..].partition_point(|group| group.event <= send.start + send.items);
+            let inside =
+                groups[end..].partition_point(|group| group.event <= send.start + send.items);
             writer.send(send, &groups[end..end + inside]).map_err(fail)?;
             next = end + inside;
         }
@@ -244,9 +246,8 @@ impl Receive {
                 controls.push((end, select(false, NO_SOURCE)));
             }
             // A continuing pointer needs no new one (rule R5).
-            let continues = before.is_some_and(|last| {
-                !last.paired && last.address + 4 * last.items == self.address
-            });
+            let continues = before
+                .is_some_and(|last| !last.paired && last.address + 4 * last.items == self.address);
             if !continues {
                 controls.push((arrival, Control::Pic(pointer)));
             }
@@ -329,7 +330,10 @@ impl Writer {
                 (Some(pic), Some(xpic)) => {
                     self.delay_to(event - 1);
                     let items = (next - (event - 1)).clamp(1, FIRST_ITEMS);
-                    self.push_pair(Instruction::SendPicp { items, address: 0, sctl: 0, pic, xpic }, event)?;
+                    self.push_pair(
+                        Instruction::SendPicp { items, address: 0, sctl: 0, pic, xpic },
+                        event,
+                    )?;
                 }
                 (Some(pic), None) => {
                     self.delay_to((event.saturating_sub(LONGEST_PIC)).max(self.cursor));
@@ -400,7 +404,9 @@ fn split(instruction: Instruction) -> (Instruction, Instruction) {
     use Instruction as I;
     match instruction {
         I::Delay { events } => (I::Delay { events: 1 }, I::Delay { events: events - 1 }),
-        I::DelayPic { events, pic } => (I::Delay { events: events - 1 }, I::DelayPic { events: 1, pic }),
+        I::DelayPic { events, pic } => {
+            (I::Delay { events: events - 1 }, I::DelayPic { events: 1, pic })
+        }
         I::DelayXpic { events, xpic } => {
             (I::Delay { events: events - 1 }, I::DelayXpic { events: 1, xpic })
         }
@@ -410,10 +416,9 @@ fn split(instruction: Instruction) -> (Instruction, Instruction) {
         I::SendOff { items, delta, sctl } => {
             (I::SendOff { items: 1, delta, sctl }, I::SendOff { items: items - 1, delta: 0, sctl })
         }
-        I::SendPicp { items, address, sctl: 0, pic, xpic } => (
-            I::SendPicp { items: 1, address, sctl: 0, pic, xpic },
-            I::Delay { events: items - 1 },
-        ),
+        I::SendPicp { items, address, sctl: 0, pic, xpic } => {
+            (I::SendPicp { items: 1, address, sctl: 0, pic, xpic }, I::Delay { events: items - 1 })
+        }
         I::SendPicp { items, address, sctl, pic, xpic } => (
             I::SendPicp { items: 1, address, sctl, pic, xpic },
             I::SendOff { items: items - 1, delta: 0, sctl },

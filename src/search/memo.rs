@@ -19,13 +19,16 @@ const MOST_TRANSFERS: usize = 8_000_000;
 const MOST_STARTS: usize = 24_000_000;
 
 type SegmentKey = (NodeId, NodePlan, Vec<Layout>, u16);
-type SegmentEntry = (Arc<Segment>, Arc<SegmentCost>);
+/// A lowered node and what it costs.
+pub type SegmentEntry = (Arc<Segment>, Arc<SegmentCost>);
+/// Entries and their weight together.
+type Kept<K, V> = (FxHashMap<K, V>, usize);
 
 /// Shared results.
 #[derive(Default)]
 pub struct Memo {
-    segments: Mutex<(FxHashMap<SegmentKey, SegmentEntry>, usize)>,
-    phases: Mutex<(FxHashMap<[u8; 32], Arc<Schedule>>, usize)>,
+    segments: Mutex<Kept<SegmentKey, SegmentEntry>>,
+    phases: Mutex<Kept<[u8; 32], Arc<Schedule>>>,
 }
 
 /// A lock whose holder panicked is as good as any: entries are inserted whole.

@@ -30,7 +30,10 @@ pub struct Candidate {
 /// Shortlists that were made before, under one version of the coefficients. A hit and a miss give
 /// the same list.
 #[derive(Default)]
-pub struct Shortlists(Mutex<(u32, FxHashMap<(NodeId, Vec<Layout>), Arc<Vec<Candidate>>>)>);
+pub struct Shortlists(Mutex<VersionedLists>);
+
+/// A version of the coefficients, and lists by node and input layouts.
+type VersionedLists = (u32, FxHashMap<(NodeId, Vec<Layout>), Arc<Vec<Candidate>>>);
 
 /// Shortlists after which all are forgotten.
 const MOST_SHORTLISTS: usize = 4000;
@@ -114,7 +117,8 @@ impl Planner<'_> {
 
     /// Layouts of a program input, in a fixed order.
     pub fn input(&self, value: &Value) -> Vec<PointwisePlan> {
-        let mut plans: Vec<PointwisePlan> = self.rows(value).into_iter().map(PointwisePlan::Rows).collect();
+        let mut plans: Vec<PointwisePlan> =
+            self.rows(value).into_iter().map(PointwisePlan::Rows).collect();
         plans.extend(self.grids(value).into_iter().map(PointwisePlan::Grid));
         plans.retain(|plan| check_input(value, plan, self.tiles).is_ok());
         plans
@@ -262,7 +266,9 @@ impl Planner<'_> {
         let mut plans = vec![plan];
         if packed {
             let value = self.network.value(node.inputs[1]);
-            plans.extend(self.packs(value).into_iter().map(|pack| GemmPlan { pack: Some(pack), ..plan }));
+            plans.extend(
+                self.packs(value).into_iter().map(|pack| GemmPlan { pack: Some(pack), ..plan }),
+            );
         }
         plans
     }
@@ -282,7 +288,9 @@ impl Planner<'_> {
                     first: 0,
                 })
             })
-            .filter(|grid| u32::from(grid.rows) * u32::from(grid.strips) * 2 > tiles.min(rows * value.strips()))
+            .filter(|grid| {
+                u32::from(grid.rows) * u32::from(grid.strips) * 2 > tiles.min(rows * value.strips())
+            })
             .collect()
     }
 }
@@ -292,6 +300,8 @@ fn part_counts(whole: u32, most: u32) -> Vec<u32> {
     let mut counts: Vec<u32> =
         (1..=whole.min(most)).map(|parts| whole.div_ceil(whole.div_ceil(parts))).collect();
     counts.dedup();
-    debug_assert!(counts.iter().all(|parts| cut::balanced(whole, *parts).len() as u32 == parts + 1));
+    debug_assert!(
+        counts.iter().all(|parts| cut::balanced(whole, *parts).len() as u32 == parts + 1)
+    );
     counts
 }

@@ -98,7 +98,9 @@ fn paired(tile: TileId, selector: TileId, rows: &[RowEvents], streams: &mut Vec<
     let Some(row) = rows.get(usize::from(selector.0)) else { return };
     let lane = selector.physical().0 & 2;
     for (start, end, value) in windows(row, true) {
-        let Some(source) = PhysicalTile::new(value ^ lane).map(PhysicalTile::logical) else { continue };
+        let Some(source) = PhysicalTile::new(value ^ lane).map(PhysicalTile::logical) else {
+            continue;
+        };
         let Some(sender) = rows.get(usize::from(source.0)) else { continue };
         let way = route(source, selector);
         if !way.destination_is_early {
@@ -121,7 +123,13 @@ fn paired(tile: TileId, selector: TileId, rows: &[RowEvents], streams: &mut Vec<
 }
 
 /// Parts of sends that pass the mux, `time` events after they leave, inside `[start, end)`.
-fn overlaps(sends: &[Send], start: u32, end: u32, time: i32, mut found: impl FnMut(&Send, u32, u32)) {
+fn overlaps(
+    sends: &[Send],
+    start: u32,
+    end: u32,
+    time: i32,
+    mut found: impl FnMut(&Send, u32, u32),
+) {
     let shift = |event: u32| i64::from(event) - i64::from(time);
     let (start, end) = (shift(start), shift(end));
     let first = sends.partition_point(|send| i64::from(send.start + send.items) <= start);
@@ -156,7 +164,10 @@ fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
             let until = controls.peek().map_or(u32::MAX, |(event, _)| *event);
             let items = (stream.items - done).min(until - now);
             if (stream.item_bytes == 8) != (format != 0) {
-                return Err(format!("items of {} bytes arrive in format {format}", stream.item_bytes));
+                return Err(format!(
+                    "items of {} bytes arrive in format {format}",
+                    stream.item_bytes
+                ));
             }
             let to = pointer.ok_or("words arrive before a pointer is set")?;
             arrivals.push(Arrival {

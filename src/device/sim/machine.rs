@@ -90,7 +90,9 @@ impl<'a> Machine<'a> {
             .collect();
         tiles.sort_by_key(|tile| tile.id);
         if (0..).map(TileId).zip(&tiles).any(|(id, tile)| id != tile.id) {
-            return Err(DeviceError::Data("the images are not those of tiles 0, 1, 2, …".to_owned()));
+            return Err(DeviceError::Data(
+                "the images are not those of tiles 0, 1, 2, …".to_owned(),
+            ));
         }
         Ok(Machine { silicon, routines, tiles })
     }
@@ -119,7 +121,10 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// Never for places that a package reader accepted.
-    pub fn read(&self, places: &[(u32, u32, std::ops::Range<usize>)]) -> Result<Vec<u8>, DeviceError> {
+    pub fn read(
+        &self,
+        places: &[(u32, u32, std::ops::Range<usize>)],
+    ) -> Result<Vec<u8>, DeviceError> {
         let length = places.iter().map(|(_, _, range)| range.end).max().unwrap_or(0);
         let mut bytes = vec![0; length];
         for (tile, address, range) in places {
@@ -169,7 +174,7 @@ impl<'a> Machine<'a> {
             .par_iter()
             .map(|tile| arrivals(tile.id, &rows).map_err(|what| tile.fault(what)))
             .collect::<Result<_, _>>()?;
-        let written: Vec<Vec<(u32, Vec<u8>)>> = if forwards(&moved) {
+        let written: Vec<Pieces> = if forwards(&moved) {
             in_order(tiles, &moved)?
         } else {
             let read = |arrival: &Arrival| {
@@ -216,13 +221,14 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// Bytes to be written on a tile, with their addresses.
+type Pieces = Vec<(u32, Vec<u8>)>;
+
 /// Whether any tile sends what it receives in the same phase.
 fn forwards(moved: &[Vec<Arrival>]) -> bool {
     let mut written: Vec<Vec<(u32, u32)>> = moved
         .iter()
-        .map(|arrivals| {
-            arrivals.iter().map(|a| (a.to, a.to + a.items * a.item_bytes)).collect()
-        })
+        .map(|arrivals| arrivals.iter().map(|a| (a.to, a.to + a.items * a.item_bytes)).collect())
         .collect();
     written.iter_mut().for_each(|spans| spans.sort_unstable());
     moved.iter().flatten().any(|arrival| {
@@ -235,10 +241,7 @@ fn forwards(moved: &[Vec<Arrival>]) -> bool {
 
 /// Items one by one in the order of the event clock: what is read at an event is what was written
 /// before it.
-fn in_order(
-    tiles: &[Tile],
-    moved: &[Vec<Arrival>],
-) -> Result<Vec<Vec<(u32, Vec<u8>)>>, DeviceError> {
+fn in_order(tiles: &[Tile], moved: &[Vec<Arrival>]) -> Result<Vec<Pieces>, DeviceError> {
     // (event, reads first, receiver, arrival, item)
     let mut events: Vec<(u32, bool, usize, usize, u32)> = vec![];
     for (tile, arrivals) in moved.iter().enumerate() {
@@ -311,7 +314,11 @@ impl Tile {
     }
 
     /// Runs to the next synchronization or to the end.
-    fn run(&mut self, silicon: &Silicon, routines: &BTreeMap<u32, Routine>) -> Result<(), DeviceError> {
+    fn run(
+        &mut self,
+        silicon: &Silicon,
+        routines: &BTreeMap<u32, Routine>,
+    ) -> Result<(), DeviceError> {
         for _ in 0..MOST_INSTRUCTIONS {
             let instruction = self.fetch()?;
             self.clock += silicon.instruction;

@@ -49,13 +49,22 @@ impl Device for SimulatedDevice {
         Identity { name: format!("sim:{}", self.silicon.name), simulated: true }
     }
 
-    fn measure(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError> {
+    fn measure(
+        &self,
+        application: &Application,
+        data: &HostData,
+    ) -> Result<Measurement, DeviceError> {
         let mut machine = Machine::load(application, &self.silicon, routines(application))?;
         machine.write(&placements(&application.weights), &data.weights)?;
         machine.write(&placements(&application.inputs), &data.inputs)?;
         let run = machine.run()?;
         let outputs = machine.read(&placements(&application.outputs))?;
-        Ok(Measurement { cycles: vec![run.cycles], outputs, steps: run.steps, device: self.identity() })
+        Ok(Measurement {
+            cycles: vec![run.cycles],
+            outputs,
+            steps: run.steps,
+            device: self.identity(),
+        })
     }
 }
 

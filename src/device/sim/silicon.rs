@@ -179,7 +179,8 @@ impl Silicon {
             Kernel::Softmax(softmax) => self.softmax_time(softmax, n(2)),
             Kernel::Cast(cast) => {
                 let narrow = cast.to == DataType::F8;
-                let (step, group) = if narrow { (self.cast.narrow, 48.0) } else { (self.cast.wide, 12.0) };
+                let (step, group) =
+                    if narrow { (self.cast.narrow, 48.0) } else { (self.cast.wide, 12.0) };
                 self.cast.call + step * up(n(2), group)
             }
             Kernel::CastStrips(cast) => self.cast_strips_time(cast, n(2), n(3)),
@@ -202,7 +203,8 @@ impl Silicon {
             DataType::F8 => (&self.product8, 32),
             _ => (&self.product, 16),
         };
-        let panel = if gemm.interleaved { figures.panel_interleaved } else { figures.panel_standard };
+        let panel =
+            if gemm.interleaved { figures.panel_interleaved } else { figures.panel_standard };
         let passes = f64::from(gemm.inner.div_ceil(depth) * gemm.columns.div_ceil(16));
         figures.call + passes * (panel + figures.row * f64::from(gemm.rows))
     }
