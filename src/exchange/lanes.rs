@@ -54,60 +54,70 @@ pub enum Mark {
     Paired,
 }
 
-/// Controls and send starts of a tile.
+/// Controls and send starts of a tile: one byte an event, so that a look costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
-    marks: Vec<(u32, Mark)>,
-    starts: Vec<u32>,
+    events: Vec<u8>,
 }
 
+const SELECT: u8 = 1;
+const RELEASE: u8 = 2;
+const POINTER: u8 = 4;
+const PAIRED: u8 = 8;
+const START: u8 = 16;
+const MARKS: u8 = SELECT | RELEASE | POINTER | PAIRED;
+
 impl Controls {
+    fn at(&self, event: u32) -> u8 {
+        self.events.get(event as usize).copied().unwrap_or(0)
+    }
+
+    fn put(&mut self, event: u32, flag: u8) {
+        let at = event as usize;
+        if at >= self.events.len() {
+            self.events.resize((at + 1).next_power_of_two(), 0);
+        }
+        self.events[at] |= flag;
+    }
+
     /// Whether a control may take effect at `event`: it does not meet another one that it must not
     /// meet (rules C1, R4), nor the first two events of a send (rule S3). With `alone` no two
     /// controls meet at all, except where one replaces the other.
     pub fn admits(&self, event: u32, mark: Mark, alone: bool) -> bool {
-        let sends = self.starts.binary_search(&event).is_ok()
-            || event > 0 && self.starts.binary_search(&(event - 1)).is_ok();
-        if sends {
+        let here = self.at(event);
+        if (here | self.at(event.wrapping_sub(1))) & START != 0 {
             return false;
         }
-        let at = self.marks.partition_point(|found| found.0 < event);
-        self.marks[at..].iter().take_while(|found| found.0 == event).all(|found| {
-            match (found.1, mark) {
-                (Mark::Release, Mark::Select) | (Mark::Select, Mark::Release) => true,
-                (Mark::Pointer, Mark::Select | Mark::Release)
-                | (Mark::Select | Mark::Release, Mark::Pointer) => !alone,
-                _ => false,
-            }
-        })
+        let meets = match mark {
+            Mark::Select => SELECT | PAIRED | if alone { POINTER } else { 0 },
+            Mark::Release => RELEASE | PAIRED | if alone { POINTER } else { 0 },
+            Mark::Pointer => POINTER | PAIRED | if alone { SELECT | RELEASE } else { 0 },
+            Mark::Paired => MARKS,
+        };
+        here & meets == 0
     }
 
     /// Whether a send may start at `event` (rule S3).
     pub fn admits_start(&self, event: u32) -> bool {
-        let at = self.marks.partition_point(|found| found.0 < event);
-        self.marks.get(at).is_none_or(|found| found.0 > event + 1)
+        (self.at(event) | self.at(event + 1)) & MARKS == 0
     }
 
-    /// Adds a control; a select takes the place of a release.
+    /// Adds a control. A select and a release at one event are one control (rule R4).
     pub fn add(&mut self, event: u32, mark: Mark) {
-        let at = self.marks.partition_point(|found| found.0 < event);
-        for found in self.marks[at..].iter_mut().take_while(|found| found.0 == event) {
-            match (found.1, mark) {
-                (Mark::Release, Mark::Select) => {
-                    found.1 = Mark::Select;
-                    return;
-                }
-                (Mark::Select, Mark::Release) => return,
-                _ => {}
-            }
-        }
-        self.marks.insert(at, (event, mark));
+        self.put(
+            event,
+            match mark {
+                Mark::Select => SELECT,
+                Mark::Release => RELEASE,
+                Mark::Pointer => POINTER,
+                Mark::Paired => PAIRED,
+            },
+        );
     }
 
     /// Adds a send.
     pub fn add_start(&mut self, event: u32) {
-        let at = self.starts.partition_point(|start| *start < event);
-        self.starts.insert(at, event);
+        self.put(event, START);
     }
 }
 
