@@ -58,7 +58,9 @@ pub fn fit(points: &[Point], prior: &[f64], current: &[f64]) -> Fit {
     let usable = |point: &&Point| point.cycles.is_finite() && point.cycles > 0.0;
     let pick = |wanted: bool| -> Vec<&Point> {
         let kept = points.iter().filter(usable).enumerate();
-        kept.filter(|(index, _)| held(*index) == wanted).map(|(_, point)| point).collect()
+        kept.filter(|(index, _)| held(*index) == wanted)
+            .map(|(_, point)| point)
+            .collect()
     };
     let (training, testing) = (pick(false), pick(true));
     let mut beta = current.to_vec();
@@ -67,7 +69,11 @@ pub fn fit(points: &[Point], prior: &[f64], current: &[f64]) -> Fit {
             .iter()
             .map(|point| {
                 let relative = (dot(&point.features, &beta) - point.cycles).abs() / point.cycles;
-                if relative > HUBER { HUBER / relative } else { 1.0 }
+                if relative > HUBER {
+                    HUBER / relative
+                } else {
+                    1.0
+                }
             })
             .collect();
         for index in 0..beta.len() {
@@ -75,7 +81,11 @@ pub fn fit(points: &[Point], prior: &[f64], current: &[f64]) -> Fit {
         }
     }
     let unidentified = (0..beta.len())
-        .filter(|index| training.iter().all(|point| point.features[*index].abs() < f64::EPSILON))
+        .filter(|index| {
+            training
+                .iter()
+                .all(|point| point.features[*index].abs() < f64::EPSILON)
+        })
         .collect();
     Fit {
         fitted: training.len(),
@@ -93,8 +103,15 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// The best value of one coefficient with all others fixed.
 fn minimum(points: &[&Point], weights: &[f64], prior: &[f64], beta: &[f64], index: usize) -> f64 {
-    let scale = if prior[index].abs() > f64::EPSILON { prior[index] } else { 1.0 };
-    let (mut a, mut b) = (PULL / (scale * scale), PULL * prior[index] / (scale * scale));
+    let scale = if prior[index].abs() > f64::EPSILON {
+        prior[index]
+    } else {
+        1.0
+    };
+    let (mut a, mut b) = (
+        PULL / (scale * scale),
+        PULL * prior[index] / (scale * scale),
+    );
     for (point, weight) in points.iter().zip(weights) {
         let x = point.features[index] / point.cycles;
         let rest = (point.cycles - dot(&point.features, beta)) / point.cycles + x * beta[index];
@@ -108,8 +125,10 @@ fn quality(points: &[&Point], beta: &[f64]) -> Quality {
     if points.is_empty() {
         return Quality::default();
     }
-    let errors: Vec<f64> =
-        points.iter().map(|p| (dot(&p.features, beta) - p.cycles) / p.cycles).collect();
+    let errors: Vec<f64> = points
+        .iter()
+        .map(|p| (dot(&p.features, beta) - p.cycles) / p.cycles)
+        .collect();
     let count = errors.len() as f64;
     let predicted: Vec<f64> = points.iter().map(|p| dot(&p.features, beta)).collect();
     let measured: Vec<f64> = points.iter().map(|p| p.cycles).collect();
@@ -146,7 +165,11 @@ pub fn spearman(a: &[f64], b: &[f64]) -> f64 {
         xx += (p - mean).powi(2);
         yy += (q - mean).powi(2);
     }
-    if xx * yy > 0.0 { xy / (xx * yy).sqrt() } else { 0.0 }
+    if xx * yy > 0.0 {
+        xy / (xx * yy).sqrt()
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +182,10 @@ mod tests {
         (0..count)
             .map(|i| {
                 let features: Vec<f64> = (0..truth.len()).map(|j| feature(i, j)).collect();
-                Point { cycles: dot(&features, truth), features }
+                Point {
+                    cycles: dot(&features, truth),
+                    features,
+                }
             })
             .collect()
     }

@@ -75,13 +75,20 @@ pub enum DeviceError {
     Data(String),
     /// The runner could not be started.
     #[error("cannot start the runner `{runner}`")]
-    Start { runner: String, source: std::io::Error },
+    Start {
+        runner: String,
+        source: std::io::Error,
+    },
     /// The runner took too long.
     #[error("the runner `{runner}` was stopped after {seconds} seconds")]
     TimedOut { runner: String, seconds: u64 },
     /// The runner failed.
     #[error("the runner `{runner}` failed: {what}")]
-    Failed { runner: String, what: String, transient: bool },
+    Failed {
+        runner: String,
+        what: String,
+        transient: bool,
+    },
     /// The runner's answer makes no sense.
     #[error("the runner `{runner}` gave no usable answer: {what}")]
     Answer { runner: String, what: String },
@@ -93,7 +100,13 @@ pub enum DeviceError {
 impl DeviceError {
     /// Whether trying again may help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Failed { transient: true, .. })
+        matches!(
+            self,
+            Self::Failed {
+                transient: true,
+                ..
+            }
+        )
     }
 
     /// Whether the candidate is to blame, not the device.
@@ -111,7 +124,11 @@ pub trait Device: Sync {
     ///
     /// # Errors
     /// If the device gave no measurement; a missing or senseless figure is an error, never a value.
-    fn measure(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError>;
+    fn measure(
+        &self,
+        application: &Application,
+        data: &HostData,
+    ) -> Result<Measurement, DeviceError>;
 }
 
 /// Places of a call's byte string on tiles: for every slice the physical tile, address, and range
@@ -119,7 +136,10 @@ pub trait Device: Sync {
 pub fn placements(bindings: &[crate::package::Binding]) -> Vec<(u32, u32, std::ops::Range<usize>)> {
     let mut places = vec![];
     let mut base = 0;
-    for binding in bindings.iter().filter(|binding| !binding.name.starts_with("profile.")) {
+    for binding in bindings
+        .iter()
+        .filter(|binding| !binding.name.starts_with("profile."))
+    {
         let mut end = 0;
         for slice in &binding.slices {
             let start = base + slice.file_offset as usize;

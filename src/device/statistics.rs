@@ -34,12 +34,23 @@ impl Summary {
         let mut sorted = repeats.to_vec();
         sorted.sort_unstable();
         let middle = median(&sorted);
-        let mut deviations: Vec<u64> = sorted.iter().map(|cycles| cycles.abs_diff(middle)).collect();
+        let mut deviations: Vec<u64> = sorted
+            .iter()
+            .map(|cycles| cycles.abs_diff(middle))
+            .collect();
         deviations.sort_unstable();
         let mad = median(&deviations);
-        let is_outlier = |cycles: u64| mad > 0 && 0.6745 * cycles.abs_diff(middle) as f64 / mad as f64 > 3.5;
-        let outliers = (0..repeats.len()).filter(|index| is_outlier(repeats[*index])).collect();
-        Some(Summary { median: middle, mad, outliers, repeats: repeats.len() })
+        let is_outlier =
+            |cycles: u64| mad > 0 && 0.6745 * cycles.abs_diff(middle) as f64 / mad as f64 > 3.5;
+        let outliers = (0..repeats.len())
+            .filter(|index| is_outlier(repeats[*index]))
+            .collect();
+        Some(Summary {
+            median: middle,
+            mad,
+            outliers,
+            repeats: repeats.len(),
+        })
     }
 
     /// Whether this is faster than `other` with confidence: the medians are further apart than the
@@ -58,7 +69,10 @@ mod tests {
     #[test]
     fn outliers_are_flagged_and_kept() {
         let summary = Summary::of(&[100, 101, 99, 100, 102, 500]).unwrap();
-        assert_eq!((summary.median, summary.outliers.as_slice(), summary.repeats), (100, &[5][..], 6));
+        assert_eq!(
+            (summary.median, summary.outliers.as_slice(), summary.repeats),
+            (100, &[5][..], 6)
+        );
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[0, 7]), None);
     }

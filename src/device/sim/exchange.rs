@@ -49,10 +49,14 @@ struct Stream {
 /// The tile that sends while its lane is lent, and when.
 pub fn lanes(rows: &[RowEvents]) -> Result<(), (TileId, String)> {
     for (tile, row) in (0..).map(TileId).zip(rows) {
-        let Some(partner) = rows.get(usize::from(tile.partner().0)) else { continue };
+        let Some(partner) = rows.get(usize::from(tile.partner().0)) else {
+            continue;
+        };
         for send in row.sends.iter().filter(|send| send.sctl & 4 != 0) {
             let end = send.start + send.items;
-            let at = partner.sends.partition_point(|other| other.start + other.items <= send.start);
+            let at = partner
+                .sends
+                .partition_point(|other| other.start + other.items <= send.start);
             if let Some(other) = partner.sends.get(at).filter(|other| other.start < end) {
                 let what = format!("it sends at event {} while its lane is lent", other.start);
                 return Err((tile.partner(), what));
@@ -95,34 +99,50 @@ fn windows(row: &RowEvents, paired: bool) -> impl Iterator<Item = (u32, u32, u16
 fn ordinary(tile: TileId, rows: &[RowEvents]) -> Vec<Stream> {
     let mut streams = vec![];
     for (start, end, source) in windows(&rows[usize::from(tile.0)], false) {
-        let Some(source) = PhysicalTile::new(source).map(PhysicalTile::logical) else { continue };
-        let Some(sender) = rows.get(usize::from(source.0)) else { continue };
+        let Some(source) = PhysicalTile::new(source).map(PhysicalTile::logical) else {
+            continue;
+        };
+        let Some(sender) = rows.get(usize::from(source.0)) else {
+            continue;
+        };
         let way = route(source, tile);
         let latency = way.write_latency;
-        overlaps(&sender.sends, start, end, way.time_to_mux + 1, |send, first, items| {
-            if send.sctl & 4 == 0 && send.sctl & way.direction as u8 != 0 {
-                streams.push(Stream {
-                    sent: first,
-                    arrival: first + latency,
-                    source,
-                    from: send.address + (first - send.start) * 4,
-                    items,
-                    item_bytes: 4,
-                    direction: 0,
-                });
-            }
-        });
+        overlaps(
+            &sender.sends,
+            start,
+            end,
+            way.time_to_mux + 1,
+            |send, first, items| {
+                if send.sctl & 4 == 0 && send.sctl & way.direction as u8 != 0 {
+                    streams.push(Stream {
+                        sent: first,
+                        arrival: first + latency,
+                        source,
+                        from: send.address + (first - send.start) * 4,
+                        items,
+                        item_bytes: 4,
+                        direction: 0,
+                    });
+                }
+            },
+        );
     }
     streams
 }
 
 /// What `selector`'s paired selections bring to `tile` (the selector itself or its partner).
 fn paired(tile: TileId, selector: TileId, rows: &[RowEvents], streams: &mut Vec<Stream>) {
-    let Some(row) = rows.get(usize::from(selector.0)) else { return };
+    let Some(row) = rows.get(usize::from(selector.0)) else {
+        return;
+    };
     let lane = selector.physical().0 & 2;
     for (start, end, value) in windows(row, true) {
-        let Some(source) = PhysicalTile::new(value ^ lane).map(PhysicalTile::logical) else { continue };
-        let Some(sender) = rows.get(usize::from(source.0)) else { continue };
+        let Some(source) = PhysicalTile::new(value ^ lane).map(PhysicalTile::logical) else {
+            continue;
+        };
+        let Some(sender) = rows.get(usize::from(source.0)) else {
+            continue;
+        };
         let way = route(source, selector);
         if !way.destination_is_early {
             continue;
@@ -145,11 +165,20 @@ fn paired(tile: TileId, selector: TileId, rows: &[RowEvents], streams: &mut Vec<
 }
 
 /// Parts of sends that pass the mux, `time` events after they leave, inside `[start, end)`.
-fn overlaps(sends: &[Send], start: u32, end: u32, time: i32, mut found: impl FnMut(&Send, u32, u32)) {
+fn overlaps(
+    sends: &[Send],
+    start: u32,
+    end: u32,
+    time: i32,
+    mut found: impl FnMut(&Send, u32, u32),
+) {
     let shift = |event: u32| i64::from(event) - i64::from(time);
     let (start, end) = (shift(start), shift(end));
     let first = sends.partition_point(|send| i64::from(send.start + send.items) <= start);
-    for send in sends[first..].iter().take_while(|send| i64::from(send.start) < end) {
+    for send in sends[first..]
+        .iter()
+        .take_while(|send| i64::from(send.start) < end)
+    {
         let from = start.max(i64::from(send.start));
         let to = end.min(i64::from(send.start + send.items));
         if from < to {
@@ -164,7 +193,16 @@ fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
     let mut pics: Vec<(u32, Pic)> = row
         .pics
         .iter()
-        .map(|(event, pic)| (if pic.format { event + FORMAT_LEAD } else { *event }, *pic))
+        .map(|(event, pic)| {
+            (
+                if pic.format {
+                    event + FORMAT_LEAD
+                } else {
+                    *event
+                },
+                *pic,
+            )
+        })
         .collect();
     pics.sort_by_key(|(event, _)| *event);
     let mut controls = pics.iter().peekable();
@@ -186,7 +224,9 @@ fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
             let items = (stream.items - done).min(until - now);
             if stream.direction != format {
                 let bytes = stream.item_bytes;
-                return Err(format!("items of {bytes} bytes arrive at event {now} in format {format}"));
+                return Err(format!(
+                    "items of {bytes} bytes arrive at event {now} in format {format}"
+                ));
             }
             let to = pointer.ok_or("words arrive before a pointer is set")?;
             let end = to.checked_add(items * stream.item_bytes);
@@ -218,7 +258,9 @@ fn receiver(streams: &[Stream], row: &RowEvents) -> Result<(), String> {
         let at = streams.partition_point(|stream| stream.arrival + stream.items <= *event);
         let under = streams.get(at).filter(|stream| stream.arrival <= *event);
         if under.is_some_and(|stream| stream.item_bytes == 4) {
-            return Err(format!("the format changes at event {event} while ordinary words arrive"));
+            return Err(format!(
+                "the format changes at event {event} while ordinary words arrive"
+            ));
         }
     }
     Ok(())

@@ -31,7 +31,9 @@ pub struct SimulatedDevice {
 
 impl Default for SimulatedDevice {
     fn default() -> SimulatedDevice {
-        SimulatedDevice { silicon: Silicon::built_in() }
+        SimulatedDevice {
+            silicon: Silicon::built_in(),
+        }
     }
 }
 
@@ -41,22 +43,36 @@ impl SimulatedDevice {
     /// # Errors
     /// If the text is no profile.
     pub fn with_profile(text: &str) -> Result<SimulatedDevice, serde_json::Error> {
-        Ok(SimulatedDevice { silicon: Silicon::parse(text)? })
+        Ok(SimulatedDevice {
+            silicon: Silicon::parse(text)?,
+        })
     }
 }
 
 impl Device for SimulatedDevice {
     fn identity(&self) -> Identity {
-        Identity { name: format!("sim:{}", self.silicon.name), simulated: true }
+        Identity {
+            name: format!("sim:{}", self.silicon.name),
+            simulated: true,
+        }
     }
 
-    fn measure(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError> {
+    fn measure(
+        &self,
+        application: &Application,
+        data: &HostData,
+    ) -> Result<Measurement, DeviceError> {
         let mut machine = Machine::load(application, &self.silicon, routines(application))?;
         machine.write(&placements(&application.weights), &data.weights)?;
         machine.write(&placements(&application.inputs), &data.inputs)?;
         let run = machine.run()?;
         let outputs = machine.read(&placements(&application.outputs))?;
-        Ok(Measurement { cycles: vec![run.cycles], outputs, steps: run.steps, device: self.identity() })
+        Ok(Measurement {
+            cycles: vec![run.cycles],
+            outputs,
+            steps: run.steps,
+            device: self.identity(),
+        })
     }
 }
 
