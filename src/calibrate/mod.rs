@@ -77,10 +77,8 @@ pub fn fit(points: &[Point], prior: &[f64], current: &[f64]) -> Fit {
         let finite = point.features.iter().all(|value| value.is_finite());
         finite && point.cycles.is_finite() && point.cycles > 0.0
     };
-    let (testing, training): (Vec<&Point>, Vec<&Point>) = points
-        .iter()
-        .filter(usable)
-        .partition(|point| is_held_out(point));
+    let (testing, training): (Vec<&Point>, Vec<&Point>) =
+        points.iter().filter(usable).partition(|point| is_held_out(point));
     let mut beta = current.to_vec();
     for _ in 0..PASSES {
         // Errors are relative to the larger of both figures: a measurement that is far too short
@@ -95,9 +93,7 @@ pub fn fit(points: &[Point], prior: &[f64], current: &[f64]) -> Fit {
             |point: &&Point| (scale(prior[index]) * point.features[index] / point.cycles).powi(2);
         training.iter().map(relative).sum::<f64>()
     };
-    let unidentified = (0..beta.len())
-        .filter(|at| weight(*at) < LEAST_SHARE * PULL)
-        .collect();
+    let unidentified = (0..beta.len()).filter(|at| weight(*at) < LEAST_SHARE * PULL).collect();
     Fit {
         fitted: training.len(),
         held_out: testing.len(),
@@ -114,11 +110,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// What a change of a coefficient is measured by.
 fn scale(prior: f64) -> f64 {
-    if prior.abs() > f64::EPSILON {
-        prior
-    } else {
-        1.0
-    }
+    if prior.abs() > f64::EPSILON { prior } else { 1.0 }
 }
 
 /// A point as one pass sees it.
@@ -133,32 +125,16 @@ impl Row<'_> {
         let predicted = dot(&point.features, beta);
         let size = predicted.max(point.cycles);
         let relative = (predicted - point.cycles).abs() / size;
-        let weight = if relative > HUBER {
-            HUBER / relative
-        } else {
-            1.0
-        };
-        Row {
-            point,
-            size,
-            weight,
-        }
+        let weight = if relative > HUBER { HUBER / relative } else { 1.0 };
+        Row { point, size, weight }
     }
 }
 
 /// The best value of one coefficient with all others fixed.
 fn minimum(rows: &[Row<'_>], prior: &[f64], beta: &[f64], index: usize) -> f64 {
     let scale = scale(prior[index]);
-    let (mut a, mut b) = (
-        PULL / (scale * scale),
-        PULL * prior[index] / (scale * scale),
-    );
-    for Row {
-        point,
-        size,
-        weight,
-    } in rows
-    {
+    let (mut a, mut b) = (PULL / (scale * scale), PULL * prior[index] / (scale * scale));
+    for Row { point, size, weight } in rows {
         let x = point.features[index] / size;
         let rest = (point.cycles - dot(&point.features, beta)) / size + x * beta[index];
         a += weight * x * x;
@@ -171,10 +147,8 @@ fn quality(points: &[&Point], beta: &[f64]) -> Quality {
     if points.is_empty() {
         return Quality::default();
     }
-    let errors: Vec<f64> = points
-        .iter()
-        .map(|p| (dot(&p.features, beta) - p.cycles) / p.cycles)
-        .collect();
+    let errors: Vec<f64> =
+        points.iter().map(|p| (dot(&p.features, beta) - p.cycles) / p.cycles).collect();
     let count = errors.len() as f64;
     let predicted: Vec<f64> = points.iter().map(|p| dot(&p.features, beta)).collect();
     let measured: Vec<f64> = points.iter().map(|p| p.cycles).collect();
@@ -191,12 +165,8 @@ fn quality(points: &[&Point], beta: &[f64]) -> Quality {
 pub fn regret(predicted: &[f64], measured: &[f64], top: usize) -> f64 {
     let mut order: Vec<usize> = (0..predicted.len().min(measured.len())).collect();
     order.sort_by(|a, b| predicted[*a].total_cmp(&predicted[*b]));
-    let least = |indices: &[usize]| {
-        indices
-            .iter()
-            .map(|index| measured[*index])
-            .min_by(f64::total_cmp)
-    };
+    let least =
+        |indices: &[usize]| indices.iter().map(|index| measured[*index]).min_by(f64::total_cmp);
     match (least(&order[..top.min(order.len())]), least(&order)) {
         (Some(chosen), Some(best)) if best > 0.0 => chosen / best - 1.0,
         _ => 0.0,
@@ -229,11 +199,7 @@ pub fn spearman(a: &[f64], b: &[f64]) -> f64 {
         xx += (p - mean).powi(2);
         yy += (q - mean).powi(2);
     }
-    if xx * yy > 0.0 {
-        xy / (xx * yy).sqrt()
-    } else {
-        0.0
-    }
+    if xx * yy > 0.0 { xy / (xx * yy).sqrt() } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -249,10 +215,7 @@ mod tests {
         (0..count)
             .map(|i| {
                 let features: Vec<f64> = (0..truth.len()).map(|j| feature(i, j)).collect();
-                Point {
-                    cycles: dot(&features, truth),
-                    features,
-                }
+                Point { cycles: dot(&features, truth), features }
             })
             .collect()
     }
@@ -298,19 +261,11 @@ mod tests {
         assert!(held.contains(&true) && held.contains(&false));
         let again: Vec<bool> = points
             .iter()
-            .map(|p| {
-                is_held_out(&Point {
-                    cycles: p.cycles * 1.01,
-                    features: p.features.clone(),
-                })
-            })
+            .map(|p| is_held_out(&Point { cycles: p.cycles * 1.01, features: p.features.clone() }))
             .collect();
         assert_eq!(held, again);
         let turned: Vec<Point> = points.iter().rev().cloned().collect();
-        let (a, b) = (
-            fit(&points, &[1.0; 2], &[1.0; 2]),
-            fit(&turned, &[1.0; 2], &[1.0; 2]),
-        );
+        let (a, b) = (fit(&points, &[1.0; 2], &[1.0; 2]), fit(&turned, &[1.0; 2], &[1.0; 2]));
         assert_eq!((a.fitted, a.held_out), (b.fitted, b.held_out));
         assert!(a.after.mape < a.before.mape);
     }
@@ -324,10 +279,7 @@ mod tests {
         assert!((fit.coefficients[1] - 266.0).abs() < 1e-6);
         let nothing = super::fit(&[], &[1.0, 266.0], &[1.5, 300.0]);
         assert_eq!(nothing.coefficients, [1.0, 266.0]);
-        assert_eq!(
-            (nothing.unidentified, nothing.after),
-            (vec![0, 1], Quality::default())
-        );
+        assert_eq!((nothing.unidentified, nothing.after), (vec![0, 1], Quality::default()));
     }
 
     #[test]

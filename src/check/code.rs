@@ -50,8 +50,11 @@ pub(super) struct Image<'a> {
 
 impl<'a> Image<'a> {
     pub(super) fn new(image: &'a TileImage) -> Image<'a> {
-        let mut segments: Vec<_> =
-            image.segments.iter().map(|segment| (segment.address, segment.data.as_slice())).collect();
+        let mut segments: Vec<_> = image
+            .segments
+            .iter()
+            .map(|segment| (segment.address, segment.data.as_slice()))
+            .collect();
         segments.sort_unstable_by_key(|segment| segment.0);
         let tile = PhysicalTile(image.physical_tile as u16).logical();
         Image { tile, segments, entry: image.entry_point }
@@ -67,7 +70,8 @@ impl<'a> Image<'a> {
 
     /// The loaded words from an address to its segment's end.
     pub(super) fn words(&self, address: u32) -> Vec<u32> {
-        let Some(at) = self.segments.partition_point(|segment| segment.0 <= address).checked_sub(1) else {
+        let Some(at) = self.segments.partition_point(|segment| segment.0 <= address).checked_sub(1)
+        else {
             return vec![];
         };
         let (start, data) = self.segments[at];
@@ -85,7 +89,10 @@ pub(super) enum Routine {
 }
 
 /// Routines by entry, and that their ranges are reserved on every tile.
-pub(super) fn routines(application: &Application, violations: &mut Violations) -> BTreeMap<u32, Routine> {
+pub(super) fn routines(
+    application: &Application,
+    violations: &mut Violations,
+) -> BTreeMap<u32, Routine> {
     let mut routines = BTreeMap::new();
     for symbol in &application.debug_symbols {
         let routine = match symbol.name.as_str() {
@@ -106,8 +113,9 @@ pub(super) fn routines(application: &Application, violations: &mut Violations) -
     for image in &application.tiles {
         let reserved: BTreeMap<u32, u32> =
             image.segments.iter().map(|segment| (segment.address, segment.memory_size)).collect();
-        let missing =
-            routines.iter().find(|(address, routine)| reserved.get(*address) != Some(&bytes(routine)));
+        let missing = routines
+            .iter()
+            .find(|(address, routine)| reserved.get(*address) != Some(&bytes(routine)));
         if let Some((address, _)) = missing {
             let tile = image.physical_tile;
             let what = format!("tile {tile}: no code range is reserved at {address:#x}");
@@ -157,7 +165,8 @@ pub(super) fn actions(
                 m[usize::from(register)] = m[usize::from(source)] << immediate;
             }
             Instruction::Add { register, source, immediate } if register < 15 => {
-                m[usize::from(register)] = m[usize::from(source)].wrapping_add_signed(immediate.into());
+                m[usize::from(register)] =
+                    m[usize::from(source)].wrapping_add_signed(immediate.into());
             }
             Instruction::Put { register, special } => {
                 actions.push(Action::Put(special, m[usize::from(register)]));

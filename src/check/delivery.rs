@@ -24,9 +24,16 @@ fn joined(mut runs: Vec<Wanted>) -> Vec<Wanted> {
 }
 
 /// Compares the arrivals of one tile with what it wants.
-pub(super) fn compare(tile: TileId, arrived: Vec<Wanted>, wanted: &[Wanted], violations: &mut Violations) {
+pub(super) fn compare(
+    tile: TileId,
+    arrived: Vec<Wanted>,
+    wanted: &[Wanted],
+    violations: &mut Violations,
+) {
     let (arrived, wanted) = (joined(arrived), joined(wanted.to_vec()));
-    if arrived == wanted && arrived.windows(2).all(|pair| pair[0].to + 4 * pair[0].words <= pair[1].to) {
+    if arrived == wanted
+        && arrived.windows(2).all(|pair| pair[0].to + 4 * pair[0].words <= pair[1].to)
+    {
         return;
     }
     // Something is wrong: now word by word, so that every word is named.
@@ -52,7 +59,14 @@ pub(super) fn compare(tile: TileId, arrived: Vec<Wanted>, wanted: &[Wanted], vio
             None => violations.add(Violation::Missing { tile, address }),
             Some((_, from_tile, from)) if (from_tile, from) != (wanted_tile, source) => {
                 let wanted = source;
-                violations.add(Violation::WrongWord { tile, address, from_tile, from, wanted_tile, wanted });
+                violations.add(Violation::WrongWord {
+                    tile,
+                    address,
+                    from_tile,
+                    from,
+                    wanted_tile,
+                    wanted,
+                });
             }
             Some(_) => {}
         }

@@ -52,7 +52,8 @@ pub fn package(bytes: &[u8]) -> Result<Checked<Report>, Violations> {
     let graph = Graph::from_json(&origin.model, std::path::Path::new("package"))
         .map_err(|error| unreadable(error.to_string()))?;
     let network = Network::from_graph(&graph).map_err(|error| unreadable(error.to_string()))?;
-    let recipe = Recipe::from_json(&origin.recipe).map_err(|error| unreadable(error.to_string()))?;
+    let recipe =
+        Recipe::from_json(&origin.recipe).map_err(|error| unreadable(error.to_string()))?;
     check_recipe(&network, &recipe).map_err(|illegal| unreadable(illegal.to_string()))?;
     let program = lower(&network, &recipe);
     let images = images(&application, &program, &mut violations);
@@ -93,7 +94,8 @@ fn images<'a>(
     let mut images: Vec<Image<'_>> = application.tiles.iter().map(Image::new).collect();
     images.sort_by_key(|image| image.tile);
     let wanted = usize::from(program.tiles.next_multiple_of(64).min(TILES));
-    let expected = images.len() == wanted && (0..).map(TileId).zip(&images).all(|(t, i)| t == i.tile);
+    let expected =
+        images.len() == wanted && (0..).map(TileId).zip(&images).all(|(t, i)| t == i.tile);
     if !expected {
         let what = format!("{} images, expected those of tiles 0 to {}", images.len(), wanted - 1);
         violations.add(Violation::Image { what });
@@ -131,7 +133,12 @@ struct Tiles<'a> {
 impl Tiles<'_> {
     /// Compares what a tile does with what its steps want; returns the address of the row that it
     /// calls in every step.
-    fn tile(&self, image: &Image<'_>, actions: &[Action], violations: &mut Violations) -> Vec<Option<u32>> {
+    fn tile(
+        &self,
+        image: &Image<'_>,
+        actions: &[Action],
+        violations: &mut Violations,
+    ) -> Vec<Option<u32>> {
         let tile = image.tile;
         let mut rows = vec![None; self.program.steps.len()];
         let mut at = 0;
@@ -209,9 +216,11 @@ impl Tiles<'_> {
         let Some(steps) = self.calls.get(usize::from(tile.0)) else { return };
         for (step, buffers, call) in steps.iter().flatten() {
             let (written, read) = operands::bytes(&call.kernel, call.inputs.len(), &call.scalars);
-            let places = std::iter::once((&call.output, written)).chain(call.inputs.iter().zip(read));
+            let places =
+                std::iter::once((&call.output, written)).chain(call.inputs.iter().zip(read));
             for (place, bytes) in places {
-                let buffer: &Buffer = &self.program.buffers[buffers[place.buffer.0 as usize].0 as usize];
+                let buffer: &Buffer =
+                    &self.program.buffers[buffers[place.buffer.0 as usize].0 as usize];
                 let size = buffer.sizes.binary_search_by_key(&tile, |size| size.0);
                 let size = size.map_or(0, |at| u64::from(buffer.sizes[at].1));
                 if u64::from(place.offset) + bytes > size {
@@ -330,10 +339,13 @@ fn bindings(
             }
         }
     }
-    for (name, address) in [("profile.start-cycle", START_CYCLE.0), ("profile.end-cycle", END_CYCLE.0)] {
+    for (name, address) in
+        [("profile.start-cycle", START_CYCLE.0), ("profile.end-cycle", END_CYCLE.0)]
+    {
         let found = application.outputs.iter().find(|binding| binding.name == name);
         let right = found.is_some_and(|binding| {
-            !binding.slices.is_empty() && binding.slices.iter().all(|slice| slice.tile_address == address)
+            !binding.slices.is_empty()
+                && binding.slices.iter().all(|slice| slice.tile_address == address)
         });
         if !right {
             let what = "cycle samples lie elsewhere".to_owned();

@@ -96,7 +96,8 @@ pub fn phase(
     let mut wanted = wanted.to_vec();
     wanted.sort_unstable();
     let replay = Replay { decoded: &decoded, places: &places, wanted: &wanted };
-    let found: Vec<Violations> = (0..tiles).into_par_iter().map(|tile| replay.tile(TileId(tile))).collect();
+    let found: Vec<Violations> =
+        (0..tiles).into_par_iter().map(|tile| replay.tile(TileId(tile))).collect();
     found.into_iter().for_each(|other| violations.merge(other));
     if violations.is_empty() { Ok(Checked(report)) } else { Err(violations) }
 }
@@ -154,7 +155,9 @@ impl Replay<'_> {
     fn arrivals(&self, tile: TileId, row: &Decoded, violations: &mut Violations) -> Vec<Arrival> {
         let mut arrivals = vec![];
         for (start, end, number) in windows(row, false) {
-            let Some(source) = PhysicalTile::new(number).map(PhysicalTile::logical) else { continue };
+            let Some(source) = PhysicalTile::new(number).map(PhysicalTile::logical) else {
+                continue;
+            };
             let way = route(source, tile);
             let Some(sender) = self.row(source) else { continue };
             for send in &sender.sends {
@@ -185,7 +188,9 @@ impl Replay<'_> {
         let Some(row) = self.row(selector) else { return };
         for (start, end, number) in windows(row, true) {
             let number = number ^ (selector.physical().0 & 2);
-            let Some(source) = PhysicalTile::new(number).map(PhysicalTile::logical) else { continue };
+            let Some(source) = PhysicalTile::new(number).map(PhysicalTile::logical) else {
+                continue;
+            };
             let way = route(source, selector);
             let Some(sender) = self.row(source) else { continue };
             let time = paired_time(source, selector);
@@ -254,8 +259,12 @@ fn point(
     arrivals: Vec<Arrival>,
     violations: &mut Violations,
 ) -> Vec<Arrival> {
-    let pointers: Vec<(u32, u32)> =
-        row.pics.iter().filter(|(_, pic)| !pic.format).map(|(event, pic)| (*event, pic.value * 4)).collect();
+    let pointers: Vec<(u32, u32)> = row
+        .pics
+        .iter()
+        .filter(|(_, pic)| !pic.format)
+        .map(|(event, pic)| (*event, pic.value * 4))
+        .collect();
     let formats: Vec<(u32, u32)> = row
         .pics
         .iter()
@@ -284,7 +293,8 @@ fn point(
             done += items;
         }
         let wide = arrival.item_bytes == 8;
-        let inside = |event: u32| event > arrival.written && event < arrival.written + arrival.items;
+        let inside =
+            |event: u32| event > arrival.written && event < arrival.written + arrival.items;
         let at = formats.partition_point(|format| format.0 <= arrival.written);
         let current = at.checked_sub(1).map_or(0, |before| formats[before].1);
         let changes = formats.get(at).is_some_and(|format| inside(format.0));
@@ -308,7 +318,9 @@ fn memory(
     let reads: Vec<(u32, u32, u32, u32)> = row
         .sends
         .iter()
-        .map(|send| (send.start, send.start + send.items, send.address, send.items * send.item_bytes()))
+        .map(|send| {
+            (send.start, send.start + send.items, send.address, send.items * send.item_bytes())
+        })
         .collect();
     let writes: Vec<(u32, u32, u32, u32)> = arrivals
         .iter()
@@ -326,7 +338,7 @@ fn memory(
     for (element, start, end) in &read {
         let first = written.partition_point(|span| span.0 < *element);
         let same = written[first..].iter().take_while(|span| span.0 == *element && span.1 < *end);
-        if let Some(span) = same.filter(|span| span.2 > *start).next() {
+        if let Some(span) = same.clone().find(|span| span.2 > *start) {
             let (element, event) = (*element, span.1.max(*start));
             violations.add(Violation::ElementConflict { tile, element, event });
         }
@@ -334,7 +346,8 @@ fn memory(
     if let Some(start) = place {
         let bytes = 4 * row.length as u32 + LOOK_AHEAD.0;
         for element in touched(start, bytes) {
-            let shares = |spans: &[(u8, u32, u32)]| spans.binary_search_by_key(&element, |s| s.0).is_ok();
+            let shares =
+                |spans: &[(u8, u32, u32)]| spans.binary_search_by_key(&element, |s| s.0).is_ok();
             if shares(&read) || shares(&written) {
                 violations.add(Violation::RowElement { tile, row: start, element });
             }
@@ -361,7 +374,8 @@ fn dependences(
     writes: &[(u32, u32, u32, u32)],
     violations: &mut Violations,
 ) {
-    let mut written: Vec<(u32, u32)> = writes.iter().map(|span| (span.2, span.2 + span.3)).collect();
+    let mut written: Vec<(u32, u32)> =
+        writes.iter().map(|span| (span.2, span.2 + span.3)).collect();
     written.sort_unstable();
     for (_, _, start, bytes) in reads {
         let at = written.partition_point(|span| span.1 <= *start);

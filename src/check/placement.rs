@@ -17,7 +17,11 @@ struct Piece<'a> {
 }
 
 /// Reads the claimed placement out of the debug regions and checks everything about it.
-pub(super) fn check(application: &Application, program: &Program, violations: &mut Violations) -> Addresses {
+pub(super) fn check(
+    application: &Application,
+    program: &Program,
+    violations: &mut Violations,
+) -> Addresses {
     let mut claimed: BTreeMap<(u32, &str), (u32, u32)> = BTreeMap::new();
     for region in &application.debug_regions {
         let key = (region.physical_tile, region.name.as_str());
@@ -94,7 +98,9 @@ fn apart(program: &Program, addresses: &Addresses, violations: &mut Violations) 
         let [first, second] = [a, b].map(|id| &program.buffers[id.0 as usize]);
         for &(tile, bytes) in first.sizes.iter() {
             let Ok(at) = second.sizes.binary_search_by_key(&tile, |size| size.0) else { continue };
-            let (Some(x), Some(y)) = (addresses.get(a, tile), addresses.get(b, tile)) else { continue };
+            let (Some(x), Some(y)) = (addresses.get(a, tile), addresses.get(b, tile)) else {
+                continue;
+            };
             let mine: Vec<_> = elements(x, Bytes(bytes)).collect();
             if elements(y, Bytes(second.sizes[at].1)).any(|element| mine.contains(&element)) {
                 let (first, second) = (first.name.clone(), second.name.clone());
@@ -105,7 +111,11 @@ fn apart(program: &Program, addresses: &Addresses, violations: &mut Violations) 
 }
 
 /// Elements that hold code or rows hold no data (`target/ipu21.md` §5.2).
-fn code_elements(application: &Application, pieces: &[Vec<Piece<'_>>], violations: &mut Violations) {
+fn code_elements(
+    application: &Application,
+    pieces: &[Vec<Piece<'_>>],
+    violations: &mut Violations,
+) {
     for image in &application.tiles {
         let tile = PhysicalTile(image.physical_tile as u16).logical();
         let Some(pieces) = pieces.get(usize::from(tile.0)) else { continue };

@@ -47,7 +47,12 @@ pub struct Decoded {
 }
 
 /// Decodes a row that begins at `address`; `words` may go on behind its return.
-pub fn decode_row(tile: TileId, address: u32, words: &[u32], violations: &mut Violations) -> Decoded {
+pub fn decode_row(
+    tile: TileId,
+    address: u32,
+    words: &[u32],
+    violations: &mut Violations,
+) -> Decoded {
     let mut row = Decoded::default();
     if !address.is_multiple_of(8) {
         violations.add(Violation::Alignment { tile, address });

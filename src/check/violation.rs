@@ -61,8 +61,17 @@ pub enum Violation {
     #[error("tile {tile}: a stray word arrives at {address:#x}")]
     Stray { tile: TileId, address: u32 },
     /// Another word than the wanted one arrives.
-    #[error("tile {tile}: the word at {address:#x} comes from tile {from_tile} {from:#x}, expected tile {wanted_tile} {wanted:#x}")]
-    WrongWord { tile: TileId, address: u32, from_tile: TileId, from: u32, wanted_tile: TileId, wanted: u32 },
+    #[error(
+        "tile {tile}: the word at {address:#x} comes from tile {from_tile} {from:#x}, expected tile {wanted_tile} {wanted:#x}"
+    )]
+    WrongWord {
+        tile: TileId,
+        address: u32,
+        from_tile: TileId,
+        from: u32,
+        wanted_tile: TileId,
+        wanted: u32,
+    },
     /// A buffer has no place, or one of another size.
     #[error("tile {tile}: buffer `{buffer}`: {what}")]
     Placement { tile: TileId, buffer: String, what: String },

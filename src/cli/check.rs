@@ -14,8 +14,8 @@ use super::output::Output;
 /// Proves a package from its bytes.
 pub(super) fn check(args: &PackageArgs, output: &Output) -> Result<Exit, CliError> {
     let path = args.package.clone();
-    let bytes = std::fs::read(&path)
-        .map_err(|source| PackageError::Read { path: path.clone(), source })?;
+    let bytes =
+        std::fs::read(&path).map_err(|source| PackageError::Read { path: path.clone(), source })?;
     match package(&bytes) {
         Ok(checked) => {
             let value = json!({ "format": "ipu-tune/check@1", "valid": true, "violations": [] });
@@ -29,10 +29,10 @@ pub(super) fn check(args: &PackageArgs, output: &Output) -> Result<Exit, CliErro
                 .map(|found| json!({ "kind": found.kind(), "text": found.to_string() }))
                 .collect();
             let count = violations.count();
-            let value =
-                json!({ "format": "ipu-tune/check@1", "valid": false, "count": count, "violations": list });
+            let value = json!({ "format": "ipu-tune/check@1", "valid": false, "count": count, "violations": list });
             output.result(&value, || {
-                let lines: Vec<String> = violations.list().iter().map(ToString::to_string).collect();
+                let lines: Vec<String> =
+                    violations.list().iter().map(ToString::to_string).collect();
                 lines.join("\n")
             })?;
             Err(CliError::Invalid { path, count })

@@ -74,10 +74,13 @@ impl CliError {
     pub(super) fn exit(&self) -> Exit {
         match self {
             CliError::ClosedPipe => Exit::Success,
-            CliError::Threads(_) | CliError::Signals(_) | CliError::Output(_) | CliError::Schedule { .. } => {
-                Exit::Internal
+            CliError::Threads(_)
+            | CliError::Signals(_)
+            | CliError::Output(_)
+            | CliError::Schedule { .. } => Exit::Internal,
+            CliError::Infeasible { .. } | CliError::Space(SpaceError::Empty { .. }) => {
+                Exit::Infeasible
             }
-            CliError::Infeasible { .. } | CliError::Space(SpaceError::Empty { .. }) => Exit::Infeasible,
             CliError::Device(_) => Exit::Device,
             CliError::Store(_) | CliError::Journal(_) => Exit::Study,
             _ => Exit::Usage,
@@ -91,10 +94,12 @@ impl CliError {
             CliError::Plan(error) => error.hint(),
             CliError::Space(error) => error.hint(),
             CliError::Store(error) => error.hint(),
-            CliError::Journal(_) => {
-                Some("everything up to the round before is safe; the same command resumes".to_owned())
+            CliError::Journal(_) => Some(
+                "everything up to the round before is safe; the same command resumes".to_owned(),
+            ),
+            CliError::Unwritable { .. } => {
+                Some("choose another place with `--output PATH`".to_owned())
             }
-            CliError::Unwritable { .. } => Some("choose another place with `--output PATH`".to_owned()),
             CliError::Infeasible { .. } => {
                 Some("more tiles, a smaller model, or a longer `--budget` may help".to_owned())
             }

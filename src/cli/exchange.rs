@@ -28,7 +28,8 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         rows.push(one(file, effort, output)?);
     }
     if !output.json() {
-        let header = ["name", "transfers", "bound", "ordinary", "paired", "horizon", "seconds", "checked"];
+        let header =
+            ["name", "transfers", "bound", "ordinary", "paired", "horizon", "seconds", "checked"];
         output.text(&report::table(header, rows))?;
     }
     Ok(Exit::Success)
@@ -38,37 +39,41 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
     let instance = instance::read(file)?;
     let started = now();
     let options = Options { effort, ..Options::default() };
-    let scheduled = schedule(&instance.phase, &options)
-        .map_err(|error| CliError::Schedule { name: instance.name.clone(), what: error.to_string() })?;
+    let scheduled = schedule(&instance.phase, &options).map_err(|error| CliError::Schedule {
+        name: instance.name.clone(),
+        what: error.to_string(),
+    })?;
     let seconds = started.elapsed().as_secs_f64();
     let checked = check(&instance.phase, &scheduled);
     if let Err(what) = &checked {
         return Err(CliError::Schedule { name: instance.name, what: what.clone() });
     }
+    let found = &scheduled.schedule;
     let words = || scheduled.rows.iter().map(|row| row.words.len());
     if output.json() {
         output.line(&json!({
             "format": "ipu-tune/exchange@1",
             "name": instance.name,
             "transfers": instance.transfers,
-            "lower_bound": scheduled.bound,
-            "ordinary_horizon": scheduled.ordinary_horizon,
-            "paired_horizon": scheduled.paired_horizon,
-            "horizon": scheduled.horizon,
+            "lower_bound": found.bound,
+            "ordinary_horizon": found.ordinary_horizon,
+            "paired_horizon": found.paired_horizon,
+            "horizon": found.horizon,
             "row_words_max": words().max(),
             "row_words_total": words().sum::<usize>(),
             "schedule_seconds": seconds,
             "checked": true,
         }))?;
     }
-    let or_dash = |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
+    let or_dash =
+        |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
     Ok([
         instance.name,
         instance.transfers.to_string(),
-        scheduled.bound.to_string(),
-        or_dash(scheduled.ordinary_horizon),
-        or_dash(scheduled.paired_horizon),
-        scheduled.horizon.to_string(),
+        found.bound.to_string(),
+        or_dash(found.ordinary_horizon),
+        or_dash(found.paired_horizon),
+        found.horizon.to_string(),
         format!("{seconds:.4}"),
         "yes".to_owned(),
     ])

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Command, Cli};
+use args::{Cli, Command};
 use error::CliError;
 use output::Output;
 

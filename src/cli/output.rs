@@ -41,7 +41,11 @@ impl Output {
     }
 
     /// Prints whichever is wanted.
-    pub(super) fn result(&self, json: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), CliError> {
+    pub(super) fn result(
+        &self,
+        json: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
         if self.json { self.line(json) } else { self.text(&text()) }
     }
 
@@ -59,13 +63,12 @@ impl Output {
             let _ = writeln!(out, "hint: {hint}");
         }
     }
-
-    /// Prints a remark that is no result.
-    pub(super) fn remark(&self, text: &str) {
-        let _ = writeln!(anstream::stderr().lock(), "{text}");
-    }
 }
 
 fn closed(error: std::io::Error) -> CliError {
-    if error.kind() == ErrorKind::BrokenPipe { CliError::ClosedPipe } else { CliError::Output(error) }
+    if error.kind() == ErrorKind::BrokenPipe {
+        CliError::ClosedPipe
+    } else {
+        CliError::Output(error)
+    }
 }

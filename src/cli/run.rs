@@ -62,5 +62,9 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
             if numerics.pass { "pass" } else { "FAIL" }
         )
     })?;
-    if numerics.pass { Ok(Exit::Success) } else { Err(CliError::WrongNumbers { path: path.clone() }) }
+    if numerics.pass {
+        Ok(Exit::Success)
+    } else {
+        Err(CliError::WrongNumbers { path: path.clone() })
+    }
 }

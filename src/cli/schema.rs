@@ -20,7 +20,8 @@ pub(super) fn schema(args: &SchemaArgs, output: &Output) -> Result<Exit, CliErro
         SchemaFormat::Model => format::schema(),
         SchemaFormat::Space => space::file::schema(),
     };
-    let text = serde_json::to_string_pretty(&schema).map_err(|error| CliError::Output(error.into()))?;
+    let text =
+        serde_json::to_string_pretty(&schema).map_err(|error| CliError::Output(error.into()))?;
     output.text(&text)?;
     Ok(Exit::Success)
 }

@@ -23,7 +23,8 @@ fn open(args: &StudyArgs) -> Result<Store, CliError> {
 pub(super) fn status(args: &StudyArgs, output: &Output) -> Result<Exit, CliError> {
     let store = open(args)?;
     let (summary, history) = (store.summary()?, store.history()?);
-    let value = json!({ "format": "ipu-tune/status@1", "study": summary, "incumbent": history.last() });
+    let value =
+        json!({ "format": "ipu-tune/status@1", "study": summary, "incumbent": history.last() });
     output.result(&value, || report::summary(&summary, &history))?;
     Ok(Exit::Success)
 }

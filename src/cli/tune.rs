@@ -16,7 +16,7 @@ use crate::package::{save, write};
 use crate::plan::Network;
 use crate::report;
 use crate::search::evaluate::EVALUATOR_VERSION;
-use crate::search::{Budget, Engine, Evaluator, Progress, Report, StopReason};
+use crate::search::{Budget, Engine, Evaluator, Progress, Report, StopReason, Task};
 use crate::space::Space;
 use crate::store::{Store, StudyKey};
 
@@ -91,7 +91,8 @@ pub(super) fn tune(args: &TuneArgs, output: &Output) -> Result<Exit, CliError> {
         pool = pool.num_threads(threads.into());
     }
     let pool = pool.build()?;
-    let flags = Flags::listen(options.budget.time.map(|time| started + time.saturating_sub(KEPT_BACK)))?;
+    let flags =
+        Flags::listen(options.budget.time.map(|time| started + time.saturating_sub(KEPT_BACK)))?;
     let bound = hard_bound(&graph, options.tiles).0;
     let bar = bar.then(|| progress_bar(options.budget.time));
     let show = |progress: &Progress| {
@@ -101,20 +102,16 @@ pub(super) fn tune(args: &TuneArgs, output: &Output) -> Result<Exit, CliError> {
         }
     };
     let report = pool.install(|| {
-        let evaluator = Evaluator::new(
-            &graph,
-            &network,
-            &space,
-            options.tiles,
-            seed,
-            values,
-            device.as_ref(),
-            &flags.stop,
-        );
+        let task =
+            Task { graph: &graph, network: &network, space: &space, tiles: options.tiles, seed };
+        let evaluator = Evaluator::new(task, values, device.as_ref(), &flags.stop);
         let engine = Engine::new(
             &evaluator,
             &mut journal,
-            Budget { time: options.budget.time.map(|t| t.saturating_sub(KEPT_BACK)), ..options.budget },
+            Budget {
+                time: options.budget.time.map(|t| t.saturating_sub(KEPT_BACK)),
+                ..options.budget
+            },
             &flags.stop,
             &flags.interrupted,
             started,
@@ -175,7 +172,9 @@ fn finish(
         (_, Some(_)) => Exit::Success,
         (_, None) => {
             let reason = report.state.last_failure.clone();
-            let reason = reason.unwrap_or_else(|| "the budget ended before the first plan was validated".to_owned());
+            let reason = reason.unwrap_or_else(|| {
+                "the budget ended before the first plan was validated".to_owned()
+            });
             return Err(CliError::Infeasible { reason });
         }
     })
@@ -207,7 +206,10 @@ fn text(graph: &Graph, report: &Report, bound: u64, options: &Options) -> String
         if let Some(first) = state.first_plan_measured {
             let saved = 100.0 * (1.0 - measured as f64 / first as f64);
             lines.push(if measured < first {
-                format!("first plan: {} cycles; the search saved {saved:.1} %", report::cycles(first))
+                format!(
+                    "first plan: {} cycles; the search saved {saved:.1} %",
+                    report::cycles(first)
+                )
             } else {
                 format!("first plan: {} cycles; no improvement found", report::cycles(first))
             });
@@ -305,7 +307,8 @@ impl Flags {
             // The shutdown first: it must see the flag of an earlier signal, not of this one.
             signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
                 .map_err(CliError::Signals)?;
-            signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(CliError::Signals)?;
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))
+                .map_err(CliError::Signals)?;
         }
         let (watched, asked) = (Arc::clone(&stop), Arc::clone(&interrupted));
         std::thread::spawn(move || {

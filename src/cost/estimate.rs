@@ -7,6 +7,7 @@ use crate::plan::{
     BiasPlan, Decision, GemmPlan, Layout, Network, Node, NodeId, NodeKind, NodePlan, Order, Value,
     WeightClass,
 };
+use crate::program::layout_of_node;
 use crate::target::DataType;
 
 use super::coefficients::Coefficients;
@@ -24,15 +25,18 @@ pub fn estimate_node(
     id: NodeId,
     plan: &NodePlan,
     inputs: &[Layout],
-    result: &Layout,
+    tiles: u16,
     coefficients: &Coefficients,
 ) -> f64 {
     let node = network.node(id);
     let estimate = Estimate { network, node, inputs, coefficients };
     match &plan.decision {
         Decision::Gemm(plan) => estimate.product(plan),
-        Decision::Rows(_) => estimate.rows(result),
-        Decision::Pointwise(_) => estimate.pointwise(result),
+        // A product's price does not need to know which tile owns what.
+        Decision::Rows(_) => estimate.rows(&layout_of_node(network, id, plan, inputs, tiles)),
+        Decision::Pointwise(_) => {
+            estimate.pointwise(&layout_of_node(network, id, plan, inputs, tiles))
+        }
     }
 }
 
@@ -204,7 +208,12 @@ impl Estimate<'_> {
 
     fn moved_to_cast(&self, layout: &Layout) -> f64 {
         let from = &self.inputs[0];
-        let in_place = from.order == layout.order && from.tiles == layout.tiles && from.rows == layout.rows;
-        if in_place || layout.order == Order::Panels { 0.0 } else { self.exchange(from.largest_shard(), true) }
+        let in_place =
+            from.order == layout.order && from.tiles == layout.tiles && from.rows == layout.rows;
+        if in_place || layout.order == Order::Panels {
+            0.0
+        } else {
+            self.exchange(from.largest_shard(), true)
+        }
     }
 }

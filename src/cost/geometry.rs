@@ -124,7 +124,8 @@ pub fn geometry(
     segments: &[(Arc<Segment>, Arc<SegmentCost>)],
     coefficients: &Coefficients,
 ) -> Geometry {
-    let plain: Vec<Arc<Segment>> = segments.iter().map(|(segment, _)| Arc::clone(segment)).collect();
+    let plain: Vec<Arc<Segment>> =
+        segments.iter().map(|(segment, _)| Arc::clone(segment)).collect();
     let slots = slots(network, recipe, &plain);
     let tiles = usize::from(recipe.tiles);
     let empty = Level { exchange: vec![], compute: vec![], exchanges: false };
@@ -181,7 +182,11 @@ pub enum TimedStep<'a> {
 
 /// F2: cycles of a program whose horizons are known, and the features of the tile that each level
 /// waits for: what the coefficients are multiplied with.
-pub fn predicted(tiles: u16, steps: &[TimedStep<'_>], coefficients: &Coefficients) -> (f64, Vec<f64>) {
+pub fn predicted(
+    tiles: u16,
+    steps: &[TimedStep<'_>],
+    coefficients: &Coefficients,
+) -> (f64, Vec<f64>) {
     let mut clock = vec![0.0_f64; tiles.into()];
     let mut features = vec![vec![0.0; FEATURES]; tiles.into()];
     let latest = |clock: &[f64]| {
@@ -195,7 +200,8 @@ pub fn predicted(tiles: u16, steps: &[TimedStep<'_>], coefficients: &Coefficient
                 let (start, base) = (clock[last], features[last].clone());
                 for (tile, horizon) in horizons.iter().enumerate() {
                     let events = f64::from(*horizon);
-                    clock[tile] = start + coefficients.exchange_overhead + events * coefficients.event;
+                    clock[tile] =
+                        start + coefficients.exchange_overhead + events * coefficients.event;
                     features[tile].clone_from(&base);
                     features[tile][2 * CLASSES] += 1.0;
                     features[tile][2 * CLASSES + 1] += events;

@@ -143,10 +143,8 @@ fn softmax_price(softmax: &Softmax, rows: u32) -> Price {
         row += positive(z) + 2.0 * f64::from(z) + positive(y) + 10.0 * f64::from(y);
     }
     let whole = (launch, 6.0 * ceil(rows, 6) * row);
-    let split = (
-        408.0,
-        6.0 * ceil(rows, 2) * (41.0 * ceil(padded, 48) + 130.0) + 126.0 * ceil(rows, 6),
-    );
+    let split =
+        (408.0, 6.0 * ceil(rows, 2) * (41.0 * ceil(padded, 48) + 130.0) + 126.0 * ceil(rows, 6));
     let best = if keys >= 128 && split.0 + split.1 < whole.0 + whole.1 { split } else { whole };
     of(Class::Softmax, best.0, best.1)
 }
@@ -181,20 +179,25 @@ mod tests {
     }
 
     fn gemm(input: DataType, interleaved: bool, rows: u32, inner: u32, columns: u32) -> f64 {
-        total(Kernel::Gemm(Gemm { input, accumulate: false, interleaved, rows, inner, columns }), &[])
+        total(
+            Kernel::Gemm(Gemm { input, accumulate: false, interleaved, rows, inner, columns }),
+            &[],
+        )
     }
 
     #[test]
     fn prices_are_those_of_the_reference() {
         // The column "§6.2" of target/ipu21.md §8.1.
-        let exact = |found: f64, wanted: f64| assert!((found - wanted).abs() < 0.5, "{found} {wanted}");
+        let exact =
+            |found: f64, wanted: f64| assert!((found - wanted).abs() < 0.5, "{found} {wanted}");
         exact(gemm(DataType::F16, true, 184, 288, 48), 48_678.0);
         exact(gemm(DataType::F16, true, 146, 576, 32), 53_862.0);
         exact(gemm(DataType::F8, true, 244, 128, 64), 18_470.0);
         exact(total(Kernel::Reduce, &[14, 576]), 3_090.0);
         exact(total(Kernel::Unary(Unary::GeluTanh), &[1408]), 7_260.0);
         exact(total(Kernel::BiasUnary(Unary::GeluTanh), &[3, 2152]), 25_206.0);
-        let norm = Norm { rms: false, bias: true, residual: false, width: 1152, pitch: 1152, epsilon: 0 };
+        let norm =
+            Norm { rms: false, bias: true, residual: false, width: 1152, pitch: 1152, epsilon: 0 };
         exact(total(Kernel::Norm(norm), &[3]), 19_941.0);
         let residual = Kernel::Norm(Norm { residual: true, ..norm });
         exact(total(residual, &[1]), 8_376.0);

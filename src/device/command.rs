@@ -86,23 +86,11 @@ impl CommandDevice {
         std::fs::write(file("inputs.bin"), &data.inputs).map_err(failed)?;
         let (cycles, device) = self.answer(&self.run(folder.path())?)?;
         let places = placements(&application.outputs);
-        let size = places
-            .iter()
-            .map(|(_, _, range)| range.end as u64)
-            .max()
-            .unwrap_or(0);
+        let size = places.iter().map(|(_, _, range)| range.end as u64).max().unwrap_or(0);
         let outputs = self.outputs(&file("outputs.bin"), size)?;
         let steps = self.steps(&file("profile.bin"))?;
         let name = format!("command:{}", device.as_deref().unwrap_or(&self.template));
-        Ok(Measurement {
-            cycles,
-            outputs,
-            steps,
-            device: Identity {
-                name,
-                simulated: false,
-            },
-        })
+        Ok(Measurement { cycles, outputs, steps, device: Identity { name, simulated: false } })
     }
 
     /// Cycles and device of a line that the runner printed.
@@ -118,10 +106,7 @@ impl CommandDevice {
         if cycles.is_empty() || cycles.len() > MOST_REPEATS {
             return Err(self.senseless(format!("{} cycle counts", cycles.len())));
         }
-        match cycles
-            .iter()
-            .find(|count| **count == 0 || **count > 1 << 48)
-        {
+        match cycles.iter().find(|count| **count == 0 || **count > 1 << 48) {
             Some(count) => Err(self.senseless(format!("a run of {count} cycles"))),
             None => Ok((cycles, answer.device)),
         }
@@ -134,11 +119,7 @@ impl CommandDevice {
         if bytes.len() as u64 == size {
             return Ok(bytes);
         }
-        let found = if bytes.len() as u64 > size {
-            "more"
-        } else {
-            "fewer"
-        };
+        let found = if bytes.len() as u64 > size { "more" } else { "fewer" };
         Err(self.senseless(format!("{found} output bytes than {size}")))
     }
 
@@ -155,18 +136,11 @@ impl CommandDevice {
     }
 
     fn senseless(&self, what: String) -> DeviceError {
-        DeviceError::Answer {
-            runner: self.template.clone(),
-            what,
-        }
+        DeviceError::Answer { runner: self.template.clone(), what }
     }
 
     fn failed(&self, what: String, transient: bool) -> DeviceError {
-        DeviceError::Failed {
-            runner: self.template.clone(),
-            what,
-            transient,
-        }
+        DeviceError::Failed { runner: self.template.clone(), what, transient }
     }
 
     /// The command line for a folder.
@@ -202,32 +176,23 @@ impl CommandDevice {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|source| DeviceError::Start {
-                runner: self.template.clone(),
-                source,
-            })?;
-        let answer = child
-            .stdout
-            .take()
-            .map(|out| collect(out, MOST_ANSWER as usize + 1));
+            .map_err(|source| DeviceError::Start { runner: self.template.clone(), source })?;
+        let answer = child.stdout.take().map(|out| collect(out, MOST_ANSWER as usize + 1));
         let complaints = child.stderr.take().map(|out| collect(out, MOST_COMPLAINTS));
         let status = self.wait(&mut child);
         // Whatever the runner started must not outlive it, nor keep its output open.
         kill_group(&child);
         let status = status?;
         // A process that left the group may still hold the output: no answer is waited for long.
-        let bytes = answer
-            .and_then(|bytes| bytes.recv_timeout(PATIENCE).ok())
-            .ok_or_else(|| {
+        let bytes =
+            answer.and_then(|bytes| bytes.recv_timeout(PATIENCE).ok()).ok_or_else(|| {
                 self.senseless("something that it started keeps its output open".to_owned())
             })?;
         if bytes.len() as u64 > MOST_ANSWER {
             return Err(self.senseless(format!("more than {MOST_ANSWER} bytes")));
         }
         let complaints = complaints.and_then(|bytes| bytes.recv_timeout(PATIENCE).ok());
-        let complaints = String::from_utf8_lossy(&complaints.unwrap_or_default())
-            .trim()
-            .to_owned();
+        let complaints = String::from_utf8_lossy(&complaints.unwrap_or_default()).trim().to_owned();
         let text = String::from_utf8(bytes).map_err(|_| self.senseless("not UTF-8".to_owned()))?;
         self.line(&text, status, &complaints)
     }
@@ -239,15 +204,8 @@ impl CommandDevice {
         status: ExitStatus,
         complaints: &str,
     ) -> Result<String, DeviceError> {
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        let said = if complaints.is_empty() {
-            String::new()
-        } else {
-            format!(": {complaints}")
-        };
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let said = if complaints.is_empty() { String::new() } else { format!(": {complaints}") };
         match lines.as_slice() {
             [line] if status.success() || says_error(line) => Ok((*line).to_owned()),
             _ if !status.success() => Err(self.failed(format!("{status}{said}"), false)),
@@ -255,10 +213,7 @@ impl CommandDevice {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a time limit is about the wall's time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a time limit is about the wall's time")]
     fn wait(&self, child: &mut Child) -> Result<ExitStatus, DeviceError> {
         let begun = Instant::now();
         loop {
@@ -268,10 +223,7 @@ impl CommandDevice {
                     kill_group(child);
                     let _ = child.wait();
                     let seconds = self.timeout.as_secs();
-                    return Err(DeviceError::TimedOut {
-                        runner: self.template.clone(),
-                        seconds,
-                    });
+                    return Err(DeviceError::TimedOut { runner: self.template.clone(), seconds });
                 }
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),
                 Err(error) => {
@@ -289,9 +241,7 @@ fn says_error(line: &str) -> bool {
 
 fn read_at_most(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![];
-    std::fs::File::open(path)?
-        .take(most)
-        .read_to_end(&mut bytes)?;
+    std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -340,10 +290,7 @@ fn steps_of(tiles: &[TileProfile]) -> Option<Vec<StepCycles>> {
     let Some(first) = tiles.first() else {
         return Some(vec![]);
     };
-    let origins = tiles
-        .iter()
-        .filter_map(|tile| tile.samples.first())
-        .map(|s| s.start_cycle);
+    let origins = tiles.iter().filter_map(|tile| tile.samples.first()).map(|s| s.start_cycle);
     let Some(reference) = origins.clone().next() else {
         return Some(vec![]);
     };
@@ -352,18 +299,11 @@ fn steps_of(tiles: &[TileProfile]) -> Option<Vec<StepCycles>> {
     let origin = origins.max_by_key(|cycle| before(*cycle))?;
     let timed = |kind: StepKind| matches!(kind, StepKind::Exchange | StepKind::Compute);
     let indices = (0..first.samples.len()).filter(|at| timed(first.samples[*at].step.kind));
-    if tiles
-        .iter()
-        .any(|tile| tile.samples.len() != first.samples.len())
-    {
+    if tiles.iter().any(|tile| tile.samples.len() != first.samples.len()) {
         return None;
     }
     let latest = |cycles: &dyn Fn(&TileProfile) -> u32| {
-        tiles
-            .iter()
-            .map(|tile| u64::from(cycles(tile).wrapping_sub(origin)))
-            .max()
-            .unwrap_or(0)
+        tiles.iter().map(|tile| u64::from(cycles(tile).wrapping_sub(origin))).max().unwrap_or(0)
     };
     let step = |at: usize| StepCycles {
         arrival: latest(&|tile| tile.samples[at].start_cycle),
@@ -382,10 +322,7 @@ fn kill_group(child: &Child) {
 
 impl Device for CommandDevice {
     fn identity(&self) -> Identity {
-        Identity {
-            name: format!("command:{}", self.template),
-            simulated: false,
-        }
+        Identity { name: format!("command:{}", self.template), simulated: false }
     }
 
     fn measure(
@@ -415,14 +352,8 @@ mod tests {
 
     #[test]
     fn quotes_keep_spaces() {
-        assert_eq!(
-            split("run  --to {outputs}").unwrap(),
-            ["run", "--to", "{outputs}"]
-        );
-        assert_eq!(
-            split("'my runner' \"it's\" a''b ''").unwrap(),
-            ["my runner", "it's", "ab", ""]
-        );
+        assert_eq!(split("run  --to {outputs}").unwrap(), ["run", "--to", "{outputs}"]);
+        assert_eq!(split("'my runner' \"it's\" a''b ''").unwrap(), ["my runner", "it's", "ab", ""]);
         assert_eq!(split(" ").unwrap(), Vec::<String>::new());
         assert_eq!(split("run 'open"), None);
     }

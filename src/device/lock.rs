@@ -24,15 +24,10 @@ impl DeviceLock {
     /// # Errors
     /// If the file cannot be opened, or somebody else keeps it; says who, if they wrote it down.
     pub fn take(path: &Path, patience: Duration) -> Result<DeviceLock, DeviceError> {
-        let failed = |what: String| DeviceError::Lock {
-            path: path.display().to_string(),
-            what,
-        };
+        let failed = |what: String| DeviceError::Lock { path: path.display().to_string(), what };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = options
-            .open(path)
-            .map_err(|error| failed(error.to_string()))?;
+        let mut file = options.open(path).map_err(|error| failed(error.to_string()))?;
         let pause = Duration::from_millis(50);
         let mut waited = Duration::ZERO;
         loop {
@@ -65,13 +60,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device.lock");
         let held = DeviceLock::take(&path, Duration::ZERO).unwrap();
-        let refused = DeviceLock::take(&path, Duration::ZERO)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            refused.contains(&std::process::id().to_string()),
-            "{refused}"
-        );
+        let refused = DeviceLock::take(&path, Duration::ZERO).unwrap_err().to_string();
+        assert!(refused.contains(&std::process::id().to_string()), "{refused}");
         drop(held);
         DeviceLock::take(&path, Duration::ZERO).unwrap();
     }

@@ -75,20 +75,13 @@ pub enum DeviceError {
     Data(String),
     /// The runner could not be started.
     #[error("cannot start the runner `{runner}`")]
-    Start {
-        runner: String,
-        source: std::io::Error,
-    },
+    Start { runner: String, source: std::io::Error },
     /// The runner took too long.
     #[error("the runner `{runner}` was stopped after {seconds} seconds")]
     TimedOut { runner: String, seconds: u64 },
     /// The runner failed.
     #[error("the runner `{runner}` failed: {what}")]
-    Failed {
-        runner: String,
-        what: String,
-        transient: bool,
-    },
+    Failed { runner: String, what: String, transient: bool },
     /// The runner's answer makes no sense.
     #[error("the runner `{runner}` gave no usable answer: {what}")]
     Answer { runner: String, what: String },
@@ -100,13 +93,7 @@ pub enum DeviceError {
 impl DeviceError {
     /// Whether trying again may help.
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Failed {
-                transient: true,
-                ..
-            }
-        )
+        matches!(self, Self::Failed { transient: true, .. })
     }
 
     /// Whether the candidate is to blame, not the device.
@@ -136,10 +123,7 @@ pub trait Device: Sync {
 pub fn placements(bindings: &[crate::package::Binding]) -> Vec<(u32, u32, std::ops::Range<usize>)> {
     let mut places = vec![];
     let mut base = 0;
-    for binding in bindings
-        .iter()
-        .filter(|binding| !binding.name.starts_with("profile."))
-    {
+    for binding in bindings.iter().filter(|binding| !binding.name.starts_with("profile.")) {
         let mut end = 0;
         for slice in &binding.slices {
             let start = base + slice.file_offset as usize;

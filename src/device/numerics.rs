@@ -27,25 +27,15 @@ pub struct Tolerance {
 impl Tolerance {
     /// For programs whose products are F16. Whole networks measured on the chip reach 0.998 and
     /// better against F32 (`target/ipu21.md` §8.4).
-    pub const F16: Tolerance = Tolerance {
-        cosine: 0.999,
-        relative_error: 0.25,
-    };
+    pub const F16: Tolerance = Tolerance { cosine: 0.999, relative_error: 0.25 };
     /// For programs with FP8 operands: 0.993 and better.
-    pub const F8: Tolerance = Tolerance {
-        cosine: 0.99,
-        relative_error: 1.0,
-    };
+    pub const F8: Tolerance = Tolerance { cosine: 0.99, relative_error: 1.0 };
 }
 
 /// Compares outputs with their references; pairs of equal length.
 pub fn compare(pairs: &[(&[f32], &[f32])], tolerance: Tolerance) -> Numerics {
-    let mut numerics = Numerics {
-        minimum_cosine: 1.0,
-        maximum_absolute_error: 0.0,
-        non_finite: 0,
-        pass: true,
-    };
+    let mut numerics =
+        Numerics { minimum_cosine: 1.0, maximum_absolute_error: 0.0, non_finite: 0, pass: true };
     for (found, wanted) in pairs {
         let (mut dot, mut a, mut b, mut error) = (0.0, 0.0, 0.0, 0.0_f64);
         for (x, y) in found.iter().zip(*wanted) {
@@ -59,11 +49,7 @@ pub fn compare(pairs: &[(&[f32], &[f32])], tolerance: Tolerance) -> Numerics {
             b += y * y;
             error = error.max((x - y).abs());
         }
-        let cosine = if a == 0.0 && b == 0.0 {
-            1.0
-        } else {
-            dot / (a * b).sqrt()
-        };
+        let cosine = if a == 0.0 && b == 0.0 { 1.0 } else { dot / (a * b).sqrt() };
         // A NaN fails every comparison, so the bound is put the other way round.
         let cosine = if cosine.is_finite() { cosine } else { -1.0 };
         let size = (b / wanted.len().max(1) as f64).sqrt();
@@ -91,9 +77,6 @@ mod tests {
         let broken = compare_one(&[f32::NAN, -2.0, 3.0, 0.5]);
         assert!(!broken.pass && broken.non_finite == 1);
         assert!(!compare_one(&[f32::INFINITY; 4]).pass);
-        assert!(
-            !compare_one(&[1.0, -2.0, 3.0]).pass,
-            "an output that is too short"
-        );
+        assert!(!compare_one(&[1.0, -2.0, 3.0]).pass, "an output that is too short");
     }
 }

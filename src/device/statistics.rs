@@ -34,23 +34,14 @@ impl Summary {
         let mut sorted = repeats.to_vec();
         sorted.sort_unstable();
         let middle = median(&sorted);
-        let mut deviations: Vec<u64> = sorted
-            .iter()
-            .map(|cycles| cycles.abs_diff(middle))
-            .collect();
+        let mut deviations: Vec<u64> =
+            sorted.iter().map(|cycles| cycles.abs_diff(middle)).collect();
         deviations.sort_unstable();
         let mad = median(&deviations);
         let is_outlier =
             |cycles: u64| mad > 0 && 0.6745 * cycles.abs_diff(middle) as f64 / mad as f64 > 3.5;
-        let outliers = (0..repeats.len())
-            .filter(|index| is_outlier(repeats[*index]))
-            .collect();
-        Some(Summary {
-            median: middle,
-            mad,
-            outliers,
-            repeats: repeats.len(),
-        })
+        let outliers = (0..repeats.len()).filter(|index| is_outlier(repeats[*index])).collect();
+        Some(Summary { median: middle, mad, outliers, repeats: repeats.len() })
     }
 
     /// Whether this is faster than `other` with confidence: the medians are further apart than the

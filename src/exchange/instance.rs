@@ -99,7 +99,10 @@ pub fn parse(text: &str, path: &Path) -> Result<Instance, InstanceError> {
         let source_address = match transfer.source_addresses.as_deref() {
             Some([address]) => Address(*address),
             Some(found) => {
-                return Err(count(format!("transfer {index}: {} source addresses, expected one", found.len())));
+                return Err(count(format!(
+                    "transfer {index}: {} source addresses, expected one",
+                    found.len()
+                )));
             }
             None => free.source(transfer),
         };
@@ -108,13 +111,17 @@ pub fn parse(text: &str, path: &Path) -> Result<Instance, InstanceError> {
             Some(found) => {
                 let wanted = transfer.destinations.len();
                 let found = found.len();
-                return Err(count(format!("transfer {index}: {found} destination addresses, expected {wanted}")));
+                return Err(count(format!(
+                    "transfer {index}: {found} destination addresses, expected {wanted}"
+                )));
             }
             None => free.destinations(transfer),
         };
         let tiles = transfer.destinations.iter().map(|tile| TileId(*tile));
         let destinations: Vec<_> = tiles.zip(addresses.into_iter().map(Address)).collect();
-        phase.add(TileId(transfer.source), source_address, &destinations, transfer.words).map_err(wrap)?;
+        phase
+            .add(TileId(transfer.source), source_address, &destinations, transfer.words)
+            .map_err(wrap)?;
     }
     phase
         .check_accesses()

@@ -24,7 +24,8 @@ pub fn rules(phase: &Phase, full: bool) -> &'static [OrderRule] {
         &[OrderRule::Bottleneck, OrderRule::Rotation, OrderRule::LoadedRotation];
     const NARROW: &[OrderRule] =
         &[OrderRule::LoadedRotation, OrderRule::Rotation, OrderRule::Bottleneck];
-    let receivers: usize = (0..phase.len()).map(|index| phase.transfer(index).destinations.len()).sum();
+    let receivers: usize =
+        (0..phase.len()).map(|index| phase.transfer(index).destinations.len()).sum();
     let rules = if receivers >= 4 * phase.len() { WIDE } else { NARROW };
     if full && receivers <= ALL_RULES { rules } else { &rules[..1] }
 }
@@ -35,7 +36,8 @@ fn loads(phase: &Phase, paired: bool) -> (Vec<u32>, Vec<u32>) {
     let (mut sent, mut received) = (vec![0_u32; tiles], vec![0_u32; tiles]);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        let items = if paired && phase.pairable(index) { transfer.words / 2 } else { transfer.words };
+        let items =
+            if paired && phase.pairable(index) { transfer.words / 2 } else { transfer.words };
         sent[usize::from(transfer.source.0)] += items;
         for (tile, _) in transfer.destinations {
             received[usize::from(tile.0)] += items;
@@ -64,8 +66,10 @@ impl OrderRule {
         let distance = |index: u32| {
             let transfer = phase.transfer(index as usize);
             let source = u32::from(transfer.source.0);
-            let nearest =
-                transfer.destinations.iter().map(|(tile, _)| (u32::from(tile.0) + tiles - source) % tiles);
+            let nearest = transfer
+                .destinations
+                .iter()
+                .map(|(tile, _)| (u32::from(tile.0) + tiles - source) % tiles);
             nearest.min().unwrap_or(0)
         };
         order.sort_by_cached_key(|index| {
@@ -79,7 +83,8 @@ impl OrderRule {
             let source = usize::from(transfer.source.0);
             let load = if self == OrderRule::LoadedRotation { sent[source].max(1) } else { 1 };
             keyed.push((done[source] * 4096 / u64::from(load), distance(index), index));
-            done[source] += if self == OrderRule::LoadedRotation { u64::from(transfer.words) } else { 1 };
+            done[source] +=
+                if self == OrderRule::LoadedRotation { u64::from(transfer.words) } else { 1 };
         }
         keyed.sort_unstable();
         keyed.into_iter().map(|(_, _, index)| index).collect()

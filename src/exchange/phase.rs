@@ -152,7 +152,8 @@ impl Phase {
         if destinations.is_empty() {
             return Err(TransferError::NoDestination);
         }
-        let unknown = |tile: TileId| (tile.0 >= self.tiles).then_some(TransferError::UnknownTile(tile));
+        let unknown =
+            |tile: TileId| (tile.0 >= self.tiles).then_some(TransferError::UnknownTile(tile));
         let ends = std::iter::once((source, address)).chain(destinations.iter().copied());
         for (tile, address) in ends {
             if let Some(error) = unknown(tile) {
@@ -175,7 +176,9 @@ impl Phase {
             if destinations.len() == 1 {
                 return Err(TransferError::OnlyToItself);
             }
-            if super::lanes::element_mask(address, words) & super::lanes::element_mask(*to, words) != 0 {
+            if super::lanes::element_mask(address, words) & super::lanes::element_mask(*to, words)
+                != 0
+            {
                 return Err(TransferError::LoopInElement);
             }
         }
@@ -210,7 +213,8 @@ impl Phase {
         for index in 0..self.len() {
             let transfer = self.transfer(index);
             let Some(spans) = writes.get(&transfer.source) else { continue };
-            let (start, end) = (transfer.source_address.0, transfer.source_address.0 + 4 * transfer.words);
+            let (start, end) =
+                (transfer.source_address.0, transfer.source_address.0 + 4 * transfer.words);
             let at = spans.partition_point(|span| span.1 <= start);
             if let Some(span) = spans.get(at).filter(|span| span.0 < end) {
                 let (tile, address) = (transfer.source, Address(span.0.max(start)));

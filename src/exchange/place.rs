@@ -144,7 +144,13 @@ impl Placement {
         if self.paired { end.max(event - self.natural + 6) } else { end }
     }
 
-    fn receiver_earliest(&self, tiles: &[Tile], receiver: &Receiver, strict: &[bool], from: u32) -> u32 {
+    fn receiver_earliest(
+        &self,
+        tiles: &[Tile],
+        receiver: &Receiver,
+        strict: &[bool],
+        from: u32,
+    ) -> u32 {
         let tile = &tiles[usize::from(receiver.tile.0)];
         let window = from.wrapping_add_signed(receiver.window);
         // A paired window keeps an event on both sides for its own controls.

@@ -69,18 +69,45 @@ struct Plan {
 /// # Errors
 /// All tiles whose rows have no encoding.
 pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
-    let mut rows = vec![];
+    each_tile(phase, starts, |tile, plan| {
+        // Without pointers that continue a row is longer, but is known to have an encoding.
+        let writer = plan.write(tile, true).or_else(|_| plan.write(tile, false))?;
+        Ok(Row { tile, words: writer.finish(), horizon: plan.horizon })
+    })
+}
+
+/// The phase's horizon, if its rows can be encoded at any addresses: with a pointer for every
+/// receive, whether or not it would continue the one before.
+///
+/// # Errors
+/// All tiles whose rows have no encoding.
+pub fn horizon(phase: &Phase, starts: &[Start]) -> Result<u32, Vec<RowError>> {
+    let horizons = each_tile(phase, starts, |tile, plan| {
+        plan.write(tile, false)?;
+        Ok(plan.horizon)
+    })?;
+    Ok(horizons.into_iter().max().unwrap_or(0))
+}
+
+fn each_tile<T>(
+    phase: &Phase,
+    starts: &[Start],
+    mut work: impl FnMut(TileId, &Plan) -> Result<T, RowError>,
+) -> Result<Vec<T>, Vec<RowError>> {
+    let mut done = vec![];
     let mut failed = vec![];
     for (tile, mut plan) in (0..).map(TileId).zip(plans(phase, starts)) {
         if plan.horizon == 0 {
             continue;
         }
-        match plan.row(tile) {
-            Ok(row) => rows.push(row),
+        plan.sends.sort_unstable_by_key(|send| send.start);
+        plan.receives.sort_unstable_by_key(|receive| receive.window);
+        match work(tile, &plan) {
+            Ok(result) => done.push(result),
             Err(error) => failed.push(error),
         }
     }
-    if failed.is_empty() { Ok(rows) } else { Err(failed) }
+    if failed.is_empty() { Ok(done) } else { Err(failed) }
 }
 
 fn plans(phase: &Phase, starts: &[Start]) -> Vec<Plan> {
@@ -109,7 +136,8 @@ fn plans(phase: &Phase, starts: &[Start]) -> Vec<Plan> {
             };
             let window = start.event.wrapping_add_signed(time);
             let source = transfer.source;
-            let receive = Receive { window, items, source, address: address.0, paired: start.paired };
+            let receive =
+                Receive { window, items, source, address: address.0, paired: start.paired };
             let plan = &mut plans[usize::from(tile.0)];
             plan.horizon = plan.horizon.max(receive.horizon(tile));
             plan.receives.push(receive);
@@ -155,29 +183,30 @@ struct Group {
 }
 
 impl Plan {
-    fn row(&mut self, tile: TileId) -> Result<Row, RowError> {
-        self.sends.sort_unstable_by_key(|send| send.start);
-        self.receives.sort_unstable_by_key(|receive| receive.window);
-        let groups = self.groups(tile);
+    /// The instructions; with `continuing`, pointers that continue are left out (rule R5).
+    fn write(&self, tile: TileId, continuing: bool) -> Result<Writer, RowError> {
+        let groups = self.groups(tile, continuing);
         let mut writer = Writer::default();
         let mut next = 0;
         let fail = |event| RowError { tile, event };
         for send in &self.sends {
             let end = groups[next..].partition_point(|group| group.event <= send.start) + next;
             writer.gap(&groups[next..end], send.start).map_err(fail)?;
-            let inside = groups[end..].partition_point(|group| group.event <= send.start + send.items);
+            let inside =
+                groups[end..].partition_point(|group| group.event <= send.start + send.items);
             writer.send(send, &groups[end..end + inside]).map_err(fail)?;
             next = end + inside;
         }
         writer.gap(&groups[next..], self.horizon).map_err(fail)?;
-        Ok(Row { tile, words: writer.finish(), horizon: self.horizon })
+        Ok(writer)
     }
 
     /// All controls, grouped by event.
-    fn groups(&self, tile: TileId) -> Vec<Group> {
+    fn groups(&self, tile: TileId, continuing: bool) -> Vec<Group> {
         let mut controls: Vec<(u32, Control)> = vec![];
         for (index, receive) in self.receives.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| &self.receives[before]);
+            let before = index.checked_sub(1).filter(|_| continuing);
+            let before = before.map(|before| &self.receives[before]);
             let after = self.receives.get(index + 1);
             receive.controls(tile, before, after, &mut controls);
         }
@@ -217,9 +246,8 @@ impl Receive {
                 controls.push((end, select(false, NO_SOURCE)));
             }
             // A continuing pointer needs no new one (rule R5).
-            let continues = before.is_some_and(|last| {
-                !last.paired && last.address + 4 * last.items == self.address
-            });
+            let continues = before
+                .is_some_and(|last| !last.paired && last.address + 4 * last.items == self.address);
             if !continues {
                 controls.push((arrival, Control::Pic(pointer)));
             }
@@ -302,7 +330,10 @@ impl Writer {
                 (Some(pic), Some(xpic)) => {
                     self.delay_to(event - 1);
                     let items = (next - (event - 1)).clamp(1, FIRST_ITEMS);
-                    self.push_pair(Instruction::SendPicp { items, address: 0, sctl: 0, pic, xpic }, event)?;
+                    self.push_pair(
+                        Instruction::SendPicp { items, address: 0, sctl: 0, pic, xpic },
+                        event,
+                    )?;
                 }
                 (Some(pic), None) => {
                     self.delay_to((event.saturating_sub(LONGEST_PIC)).max(self.cursor));
@@ -373,7 +404,9 @@ fn split(instruction: Instruction) -> (Instruction, Instruction) {
     use Instruction as I;
     match instruction {
         I::Delay { events } => (I::Delay { events: 1 }, I::Delay { events: events - 1 }),
-        I::DelayPic { events, pic } => (I::Delay { events: events - 1 }, I::DelayPic { events: 1, pic }),
+        I::DelayPic { events, pic } => {
+            (I::Delay { events: events - 1 }, I::DelayPic { events: 1, pic })
+        }
         I::DelayXpic { events, xpic } => {
             (I::Delay { events: events - 1 }, I::DelayXpic { events: 1, xpic })
         }
@@ -383,10 +416,9 @@ fn split(instruction: Instruction) -> (Instruction, Instruction) {
         I::SendOff { items, delta, sctl } => {
             (I::SendOff { items: 1, delta, sctl }, I::SendOff { items: items - 1, delta: 0, sctl })
         }
-        I::SendPicp { items, address, sctl: 0, pic, xpic } => (
-            I::SendPicp { items: 1, address, sctl: 0, pic, xpic },
-            I::Delay { events: items - 1 },
-        ),
+        I::SendPicp { items, address, sctl: 0, pic, xpic } => {
+            (I::SendPicp { items: 1, address, sctl: 0, pic, xpic }, I::Delay { events: items - 1 })
+        }
         I::SendPicp { items, address, sctl, pic, xpic } => (
             I::SendPicp { items: 1, address, sctl, pic, xpic },
             I::SendOff { items: items - 1, delta: 0, sctl },

@@ -58,7 +58,8 @@ fn reduce(memory: &mut Memory<'_>, m: &Registers) -> Result<(), KernelFault> {
     let count = m[4];
     let mut sums = memory.halves(m[1], count.into())?;
     for partial in 0..m[3] {
-        let numbers = memory.halves(m[2].wrapping_add(partial.wrapping_mul(count * 2)), count.into())?;
+        let numbers =
+            memory.halves(m[2].wrapping_add(partial.wrapping_mul(count * 2)), count.into())?;
         for (sum, number) in sums.iter_mut().zip(numbers) {
             *sum = half(*sum + number);
         }
@@ -166,7 +167,13 @@ fn softmax(spec: &Softmax, memory: &mut Memory<'_>, m: &Registers) -> Result<(),
     memory.set_halves(m[0], &numbers)
 }
 
-fn load(memory: &Memory<'_>, address: u32, count: u64, dtype: DataType, scale: i8) -> Result<Vec<f32>, KernelFault> {
+fn load(
+    memory: &Memory<'_>,
+    address: u32,
+    count: u64,
+    dtype: DataType,
+    scale: i8,
+) -> Result<Vec<f32>, KernelFault> {
     match dtype {
         DataType::F32 => memory.words(address, count),
         DataType::F16 => memory.halves(address, count),
@@ -178,7 +185,13 @@ fn load(memory: &Memory<'_>, address: u32, count: u64, dtype: DataType, scale: i
     }
 }
 
-fn store(memory: &mut Memory<'_>, address: u32, numbers: &[f32], dtype: DataType, scale: i8) -> Result<(), KernelFault> {
+fn store(
+    memory: &mut Memory<'_>,
+    address: u32,
+    numbers: &[f32],
+    dtype: DataType,
+    scale: i8,
+) -> Result<(), KernelFault> {
     match dtype {
         DataType::F32 => memory.set_words(address, numbers),
         DataType::F16 => memory.set_halves(address, numbers),
@@ -196,7 +209,11 @@ fn cast(spec: &Cast, memory: &mut Memory<'_>, m: &Registers) -> Result<(), Kerne
     store(memory, m[0], &numbers, spec.to, spec.scale)
 }
 
-fn cast_strips(spec: &CastStrips, memory: &mut Memory<'_>, m: &Registers) -> Result<(), KernelFault> {
+fn cast_strips(
+    spec: &CastStrips,
+    memory: &mut Memory<'_>,
+    m: &Registers,
+) -> Result<(), KernelFault> {
     let (rows, blocks, width) = (m[2] as usize, m[3] as usize, spec.width as usize);
     let (n, w) = (spec.from.inner(), spec.to.inner());
     let (in_strips, out_strips) = (width.div_ceil(n), width.div_ceil(w));

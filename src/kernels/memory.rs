@@ -26,7 +26,12 @@ impl<'a> Memory<'a> {
         Memory { bytes }
     }
 
-    fn range(&self, address: u32, count: u64, size: u64) -> Result<std::ops::Range<usize>, KernelFault> {
+    fn range(
+        &self,
+        address: u32,
+        count: u64,
+        size: u64,
+    ) -> Result<std::ops::Range<usize>, KernelFault> {
         let bytes = count.saturating_mul(size);
         let fault = KernelFault { address, bytes };
         let start = u64::from(address.checked_sub(MEMORY_START.0).ok_or(fault)?);

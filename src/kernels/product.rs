@@ -80,7 +80,12 @@ fn transpose(slots: &[f32], n: usize, panel: &mut [[f32; PANEL]]) {
     }
 }
 
-fn operand(memory: &Memory<'_>, address: u32, count: usize, dtype: DataType) -> Result<Vec<f32>, KernelFault> {
+fn operand(
+    memory: &Memory<'_>,
+    address: u32,
+    count: usize,
+    dtype: DataType,
+) -> Result<Vec<f32>, KernelFault> {
     if dtype == DataType::F8 {
         let codes = memory.read(address, count as u64)?;
         return Ok(codes.iter().map(|code| f8::to_f32(*code)).collect());

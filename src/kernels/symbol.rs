@@ -143,8 +143,7 @@ fn dtype(name: &str) -> Option<DataType> {
     [DataType::F32, DataType::F16, DataType::F8].into_iter().find(|dtype| dtype.name() == name)
 }
 
-const UNARY: [Unary; 5] =
-    [Unary::Gelu, Unary::GeluTanh, Unary::Silu, Unary::Relu, Unary::Sigmoid];
+const UNARY: [Unary; 5] = [Unary::Gelu, Unary::GeluTanh, Unary::Silu, Unary::Relu, Unary::Sigmoid];
 
 fn unary(name: &str) -> Option<Unary> {
     UNARY.into_iter().find(|function| unary_name(*function) == name)
@@ -173,8 +172,10 @@ mod tests {
 
     #[test]
     fn symbols_name_kernels_and_nothing_else() {
-        let norm = Norm { rms: true, bias: false, residual: false, width: 5, pitch: 16, epsilon: 9 };
-        let softmax = Softmax { width: 9, pitch: 16, scale: 1, causal_offset: Some(3), matrix_rows: 4 };
+        let norm =
+            Norm { rms: true, bias: false, residual: false, width: 5, pitch: 16, epsilon: 9 };
+        let softmax =
+            Softmax { width: 9, pitch: 16, scale: 1, causal_offset: Some(3), matrix_rows: 4 };
         let gemm = Gemm {
             input: DataType::F8,
             accumulate: true,
@@ -210,7 +211,9 @@ mod tests {
         symbols.sort();
         symbols.dedup();
         assert_eq!(symbols.len(), kernels.len());
-        for stranger in ["", "gemm", "copy.", "gemm.f32.initialise.standard.1.8.16", "softmax.01.16.1.all.4"] {
+        for stranger in
+            ["", "gemm", "copy.", "gemm.f32.initialise.standard.1.8.16", "softmax.01.16.1.all.4"]
+        {
             assert_eq!(Kernel::from_symbol(stranger), None, "{stranger}");
         }
     }

@@ -44,7 +44,11 @@ struct NeutralOp {
 /// # Errors
 /// If the text is not in the neutral format, or names an operator or type that ours has not.
 pub fn from_neutral(text: &str, path: &Path) -> Result<Graph, ModelError> {
-    let form = |source| ModelError::Form { path: path.to_owned(), place: "neutral graph".to_owned(), source };
+    let form = |source| ModelError::Form {
+        path: path.to_owned(),
+        place: "neutral graph".to_owned(),
+        source,
+    };
     let neutral: Neutral = serde_json::from_str(text).map_err(form)?;
     if neutral.format != "neutral-operator-graph" {
         let (path, found) = (path.to_owned(), neutral.format);
@@ -75,7 +79,8 @@ pub fn from_neutral(text: &str, path: &Path) -> Result<Graph, ModelError> {
         if let Some(to) = attributes.get_mut("to") {
             *to = "f8f143".into();
         }
-        let outputs = op.outputs.iter().map(|name| tensor(name, &place)).collect::<Result<_, _>>()?;
+        let outputs =
+            op.outputs.iter().map(|name| tensor(name, &place)).collect::<Result<_, _>>()?;
         operations.push(RawOperation {
             name: format!("{}.{}", op.op, op.outputs.join(".")),
             op: op.op.clone(),
@@ -87,12 +92,18 @@ pub fn from_neutral(text: &str, path: &Path) -> Result<Graph, ModelError> {
     let of_kind = |kind: &str| -> Vec<&String> {
         neutral.tensors.iter().filter(|(_, t)| t.kind == kind).map(|(name, _)| name).collect()
     };
-    let inputs = neutral.inputs.iter().chain(of_kind("state").into_iter().filter(|s| !neutral.inputs.contains(s)));
+    let inputs = neutral
+        .inputs
+        .iter()
+        .chain(of_kind("state").into_iter().filter(|s| !neutral.inputs.contains(s)));
     let raw = RawModel {
         format: FORMAT.to_owned(),
         name: neutral.name.clone(),
         inputs: inputs.map(|name| tensor(name, "inputs")).collect::<Result<_, _>>()?,
-        parameters: of_kind("param").into_iter().map(|name| tensor(name, "tensors")).collect::<Result<_, _>>()?,
+        parameters: of_kind("param")
+            .into_iter()
+            .map(|name| tensor(name, "tensors"))
+            .collect::<Result<_, _>>()?,
         operations,
         outputs: neutral.outputs.clone(),
         data: None,

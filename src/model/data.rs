@@ -73,7 +73,9 @@ fn spread(graph: &Graph, id: TensorId) -> (f32, f32) {
         return (0.0, 1.0);
     }
     for operation in graph.operations() {
-        let Some(position) = operation.inputs.iter().position(|input| *input == id) else { continue };
+        let Some(position) = operation.inputs.iter().position(|input| *input == id) else {
+            continue;
+        };
         return match operation.op {
             Op::Matmul { transpose_right, .. } => {
                 let shape = &graph.tensor(id).shape;
@@ -147,7 +149,9 @@ fn numbers(dtype: safetensors::Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
             let words = bytes.chunks_exact(4).map(|w| f32::from_le_bytes([w[0], w[1], w[2], w[3]]));
             Some(words.collect())
         }
-        safetensors::Dtype::F16 => Some(halves().map(|pair| f16::from_le_bytes(pair).to_f32()).collect()),
+        safetensors::Dtype::F16 => {
+            Some(halves().map(|pair| f16::from_le_bytes(pair).to_f32()).collect())
+        }
         safetensors::Dtype::BF16 => {
             Some(halves().map(|pair| half::bf16::from_le_bytes(pair).to_f32()).collect())
         }

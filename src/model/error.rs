@@ -46,17 +46,23 @@ impl ModelError {
     /// What the user can do.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { .. } => Some("check the path; `ipu-tune models` lists shipped models".to_owned()),
+            Self::Read { .. } => {
+                Some("check the path; `ipu-tune models` lists shipped models".to_owned())
+            }
             Self::Empty { .. } | Self::NotText { .. } | Self::Form { .. } => {
                 Some("`ipu-tune schema model` prints what a model file may hold".to_owned())
             }
             Self::Version { expected, .. } => Some(format!("write `\"format\": \"{expected}\"`")),
             Self::UnknownOperator { known, .. } => Some(format!("known operators: {known}")),
-            Self::Undefined { value, .. } => {
-                Some(format!("declare `{value}` in `inputs` or `parameters`, or move its operation up"))
+            Self::Undefined { value, .. } => Some(format!(
+                "declare `{value}` in `inputs` or `parameters`, or move its operation up"
+            )),
+            Self::Duplicate { .. } => {
+                Some("give every tensor and operation a name of its own".to_owned())
             }
-            Self::Duplicate { .. } => Some("give every tensor and operation a name of its own".to_owned()),
-            Self::Size { .. } => Some("dimensions are 1 to 2147483647, a tensor has at most 2^40 elements".to_owned()),
+            Self::Size { .. } => Some(
+                "dimensions are 1 to 2147483647, a tensor has at most 2^40 elements".to_owned(),
+            ),
             Self::Mismatch { .. } | Self::Data { .. } => None,
         }
     }

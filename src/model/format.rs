@@ -216,9 +216,27 @@ pub enum Op {
 
 /// All operator names.
 pub const OPERATORS: &[&str] = &[
-    "matmul", "add", "mul", "layernorm", "rmsnorm", "gelu", "gelu_tanh", "silu", "relu", "sigmoid",
-    "softmax", "split_heads", "merge_heads", "rope", "concat", "attention_scores",
-    "attention_values", "attention", "cast", "im2col", "max_pool",
+    "matmul",
+    "add",
+    "mul",
+    "layernorm",
+    "rmsnorm",
+    "gelu",
+    "gelu_tanh",
+    "silu",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "split_heads",
+    "merge_heads",
+    "rope",
+    "concat",
+    "attention_scores",
+    "attention_values",
+    "attention",
+    "cast",
+    "im2col",
+    "max_pool",
 ];
 
 impl Op {
@@ -311,7 +329,8 @@ impl RawModel {
             dtype: tensor.dtype,
             scale: tensor.scale,
         };
-        let of_kind = |kind| graph.tensors.iter().filter(move |t| t.kind == kind).map(raw).collect();
+        let of_kind =
+            |kind| graph.tensors.iter().filter(move |t| t.kind == kind).map(raw).collect();
         let name = |id: &super::TensorId| graph.tensor(*id).name.clone();
         let operations = graph.operations.iter().map(|operation| RawOperation {
             name: operation.name.clone(),

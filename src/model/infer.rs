@@ -19,12 +19,13 @@ pub(super) fn check(raw: RawModel, path: &Path) -> Result<Graph, ModelError> {
         names: BTreeMap::new(),
         operation_names: BTreeSet::new(),
     };
-    let mut declare = |list: &[RawTensor], field: &str, kind| -> Result<Vec<TensorId>, ModelError> {
-        list.iter()
-            .enumerate()
-            .map(|(index, tensor)| checker.declare(tensor, kind, &format!("{field}[{index}]")))
-            .collect()
-    };
+    let mut declare =
+        |list: &[RawTensor], field: &str, kind| -> Result<Vec<TensorId>, ModelError> {
+            list.iter()
+                .enumerate()
+                .map(|(index, tensor)| checker.declare(tensor, kind, &format!("{field}[{index}]")))
+                .collect()
+        };
     let inputs = declare(&raw.inputs, "inputs", TensorKind::Input)?;
     let parameters = declare(&raw.parameters, "parameters", TensorKind::Parameter)?;
     let mut operations = vec![];
@@ -72,7 +73,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn mismatch(&self, place: &str, found: impl Into<String>, expected: impl Into<String>) -> ModelError {
+    fn mismatch(
+        &self,
+        place: &str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> ModelError {
         ModelError::Mismatch {
             path: self.path.clone(),
             place: place.to_owned(),
@@ -81,7 +87,12 @@ impl Checker {
         }
     }
 
-    fn declare(&mut self, raw: &RawTensor, kind: TensorKind, place: &str) -> Result<TensorId, ModelError> {
+    fn declare(
+        &mut self,
+        raw: &RawTensor,
+        kind: TensorKind,
+        place: &str,
+    ) -> Result<TensorId, ModelError> {
         let (path, place) = (self.path.clone(), place.to_owned());
         let mut elements: u64 = 1;
         for size in &raw.shape {
@@ -128,7 +139,12 @@ impl Checker {
         let (path, name) = (self.path.clone(), raw.name.clone());
         if !OPERATORS.contains(&raw.op.as_str()) {
             let (op, known) = (raw.op.clone(), OPERATORS.join(", "));
-            return Err(ModelError::UnknownOperator { path, place: format!("{place}.op"), op, known });
+            return Err(ModelError::UnknownOperator {
+                path,
+                place: format!("{place}.op"),
+                op,
+                known,
+            });
         }
         let op = Op::from_parts(&raw.op, raw.attributes.as_ref()).map_err(|source| {
             ModelError::Form { path: path.clone(), place: format!("{place}.attributes"), source }
@@ -165,7 +181,11 @@ impl Checker {
         let tensors: Vec<&Tensor> = inputs.iter().map(|id| &self.tensors[id.0 as usize]).collect();
         let shapes: Vec<&[u32]> = tensors.iter().map(|tensor| tensor.shape.as_slice()).collect();
         let wanted = match op {
-            Op::Matmul { .. } | Op::Add | Op::Mul | Op::AttentionScores { .. } | Op::AttentionValues { .. } => 2..=2,
+            Op::Matmul { .. }
+            | Op::Add
+            | Op::Mul
+            | Op::AttentionScores { .. }
+            | Op::AttentionValues { .. } => 2..=2,
             Op::RmsNorm { .. } => 2..=2,
             Op::LayerNorm { .. } => 2..=3,
             Op::Attention { .. } => 3..=3,
@@ -174,11 +194,16 @@ impl Checker {
         };
         let at = format!("{place}.inputs");
         if !wanted.contains(&shapes.len()) {
-            let expected = if *wanted.end() == usize::MAX { "at least 1".to_owned() } else { format!("{} to {}", wanted.start(), wanted.end()) };
+            let expected = if *wanted.end() == usize::MAX {
+                "at least 1".to_owned()
+            } else {
+                format!("{} to {}", wanted.start(), wanted.end())
+            };
             return Err(self.mismatch(&at, format!("{} operands", shapes.len()), expected));
         }
         let shape = infer_shape(op, &shapes).map_err(|expected| {
-            let found = shapes.iter().map(|shape| format!("{shape:?}")).collect::<Vec<_>>().join(", ");
+            let found =
+                shapes.iter().map(|shape| format!("{shape:?}")).collect::<Vec<_>>().join(", ");
             self.mismatch(&at, format!("operands {found}"), expected)
         })?;
         let same_types = tensors.windows(2).all(|pair| pair[0].dtype == pair[1].dtype);
@@ -201,10 +226,14 @@ impl Checker {
             Err(self.mismatch(&format!("{place}.attributes"), found, expected))
         };
         match op {
-            Op::LayerNorm { epsilon } | Op::RmsNorm { epsilon } if !(epsilon.is_finite() && *epsilon >= 0.0) => {
+            Op::LayerNorm { epsilon } | Op::RmsNorm { epsilon }
+                if !(epsilon.is_finite() && *epsilon >= 0.0) =>
+            {
                 bad(format!("epsilon {epsilon}"), "a finite number, 0 or more")
             }
-            Op::AttentionScores { scale, .. } | Op::Attention { scale, .. } if !(*scale as f32).is_finite() => {
+            Op::AttentionScores { scale, .. } | Op::Attention { scale, .. }
+                if !(*scale as f32).is_finite() =>
+            {
                 bad(format!("scale {scale}"), "a finite f32")
             }
             Op::Rope { base, .. } if !(base.is_finite() && *base > 0.0) => {
@@ -219,7 +248,9 @@ impl Checker {
 fn infer_shape(op: &Op, shapes: &[&[u32]]) -> Result<Vec<u32>, String> {
     let first = shapes[0];
     match op {
-        Op::Matmul { transpose_left, transpose_right } => matmul(first, shapes[1], *transpose_left, *transpose_right),
+        Op::Matmul { transpose_left, transpose_right } => {
+            matmul(first, shapes[1], *transpose_left, *transpose_right)
+        }
         Op::Add | Op::Mul => broadcast(first, shapes[1]),
         Op::LayerNorm { .. } | Op::RmsNorm { .. } => {
             let last = first.last().copied().ok_or("at least one dimension")?;
@@ -229,7 +260,9 @@ fn infer_shape(op: &Op, shapes: &[&[u32]]) -> Result<Vec<u32>, String> {
                 Err(format!("gain and bias of shape [{last}]"))
             }
         }
-        Op::Gelu | Op::GeluTanh | Op::Silu | Op::Relu | Op::Sigmoid | Op::Cast { .. } => Ok(first.to_vec()),
+        Op::Gelu | Op::GeluTanh | Op::Silu | Op::Relu | Op::Sigmoid | Op::Cast { .. } => {
+            Ok(first.to_vec())
+        }
         Op::Softmax { axis } => axis_index(*axis, first.len()).map(|_| first.to_vec()),
         Op::SplitHeads { heads } => match first {
             [rows, columns] if *heads > 0 && columns.is_multiple_of(*heads) => {
@@ -264,9 +297,16 @@ fn infer_shape(op: &Op, shapes: &[&[u32]]) -> Result<Vec<u32>, String> {
         },
         Op::Attention { groups, merge, .. } => match (first, shapes[1], shapes[2]) {
             ([heads, rows, width], [kh, keys, kw], [vh, vkeys, vw])
-                if width == kw && keys == vkeys && kh == vh && kh.checked_mul(*groups) == Some(*heads) =>
+                if width == kw
+                    && keys == vkeys
+                    && kh == vh
+                    && kh.checked_mul(*groups) == Some(*heads) =>
             {
-                if *merge { Ok(vec![*rows, product(*heads, *vw)?]) } else { Ok(vec![*heads, *rows, *vw]) }
+                if *merge {
+                    Ok(vec![*rows, product(*heads, *vw)?])
+                } else {
+                    Ok(vec![*heads, *rows, *vw])
+                }
             }
             _ => Err("[heads, rows, width] and twice [heads / groups, keys, width]".to_owned()),
         },
@@ -324,7 +364,11 @@ fn matmul(left: &[u32], right: &[u32], tl: bool, tr: bool) -> Result<Vec<u32>, S
 fn broadcast(left: &[u32], right: &[u32]) -> Result<Vec<u32>, String> {
     let fits = right.len() <= left.len()
         && left.iter().rev().zip(right.iter().rev()).all(|(l, r)| l == r || *r == 1);
-    if fits { Ok(left.to_vec()) } else { Err(format!("a right operand that broadcasts to {left:?}")) }
+    if fits {
+        Ok(left.to_vec())
+    } else {
+        Err(format!("a right operand that broadcasts to {left:?}"))
+    }
 }
 
 pub(super) fn axis_index(axis: i32, rank: usize) -> Result<usize, String> {

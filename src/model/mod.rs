@@ -2,7 +2,7 @@
 //!
 //! [`read`] gives a [`Graph`] that has been checked completely: names resolve, values are made
 //! before they are read, every shape and type is what its operation makes. [`data`] makes or reads
-//! inputs and parameters, [`reference`] evaluates a graph on the host.
+//! inputs and parameters, [`mod@reference`] evaluates a graph on the host.
 //!
 //! Absent on purpose: anything about tiles.
 
@@ -185,9 +185,9 @@ impl Graph {
 /// # Errors
 /// If the file cannot be read, or whatever is wrong with the model, with its place.
 pub fn read(path: &Path) -> Result<Graph, ModelError> {
-    let bytes = std::fs::read(path)
-        .map_err(|source| ModelError::Read { path: path.to_owned(), source })?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| ModelError::NotText { path: path.to_owned() })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| ModelError::Read { path: path.to_owned(), source })?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| ModelError::NotText { path: path.to_owned() })?;
     Graph::from_json(&text, path)
 }

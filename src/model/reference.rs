@@ -54,7 +54,9 @@ impl Evaluation<'_> {
                 let bias = (self.operation.inputs.len() > 2).then(|| self.input(2));
                 ops::norm(self.input(0), self.input(1), bias, *epsilon, false)
             }
-            Op::RmsNorm { epsilon } => ops::norm(self.input(0), self.input(1), None, *epsilon, true),
+            Op::RmsNorm { epsilon } => {
+                ops::norm(self.input(0), self.input(1), None, *epsilon, true)
+            }
             Op::Gelu => self.map(ops::gelu),
             Op::GeluTanh => self.map(ops::gelu_tanh),
             Op::Silu => self.map(|x| x * ops::sigmoid(x)),

@@ -52,11 +52,18 @@ pub(super) fn swap_outer(x: &[f32], a: usize, b: usize, width: usize) -> Vec<f32
 }
 
 /// Layer norm or RMS norm of every row.
-pub(super) fn norm(x: &[f32], gain: &[f32], bias: Option<&[f32]>, epsilon: f64, rms: bool) -> Vec<f32> {
+pub(super) fn norm(
+    x: &[f32],
+    gain: &[f32],
+    bias: Option<&[f32]>,
+    epsilon: f64,
+    rms: bool,
+) -> Vec<f32> {
     let width = gain.len();
     let mut result = Vec::with_capacity(x.len());
     for row in x.chunks_exact(width) {
-        let mean = if rms { 0.0 } else { row.iter().map(|v| f64::from(*v)).sum::<f64>() / width as f64 };
+        let mean =
+            if rms { 0.0 } else { row.iter().map(|v| f64::from(*v)).sum::<f64>() / width as f64 };
         let variance =
             row.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum::<f64>() / width as f64;
         let factor = 1.0 / (variance + epsilon).sqrt();
@@ -161,7 +168,8 @@ pub(super) fn attention_scores(
     let mut result = Vec::with_capacity(heads * rows * keys);
     for head in 0..heads {
         let transposed = transpose(&k[head / groups * keys * width..][..keys * width], keys, width);
-        let scores = matmul(&q[head * rows * width..][..rows * width], &transposed, rows, width, keys);
+        let scores =
+            matmul(&q[head * rows * width..][..rows * width], &transposed, rows, width, keys);
         for (row, line) in scores.chunks_exact(keys).enumerate() {
             let seen = if causal { row + keys.saturating_sub(rows) + 1 } else { keys };
             let mask = |(key, score): (usize, &f32)| {

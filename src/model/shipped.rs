@@ -60,7 +60,12 @@ type Made = (String, Vec<u32>);
 
 impl Builder {
     fn new(name: &str, precision: DataType, input: &[u32]) -> (Builder, Made) {
-        let x = RawTensor { name: "x".to_owned(), shape: input.to_vec(), dtype: DataType::F16, scale: 0 };
+        let x = RawTensor {
+            name: "x".to_owned(),
+            shape: input.to_vec(),
+            dtype: DataType::F16,
+            scale: 0,
+        };
         let raw = RawModel {
             format: FORMAT.to_owned(),
             name: name.to_owned(),
@@ -112,7 +117,8 @@ impl Builder {
         let weight = self.parameter(&format!("{name}.w"), vec![inner, columns], self.precision);
         let bias = self.parameter(&format!("{name}.b"), vec![columns], DataType::F16);
         let shape = (vec![rows, columns], DataType::F16);
-        let product = self.operation(name, "matmul", vec![operand, weight], shape.clone(), none.clone());
+        let product =
+            self.operation(name, "matmul", vec![operand, weight], shape.clone(), none.clone());
         self.operation(&format!("{name}.bias"), "add", vec![product.0, bias], shape, none)
     }
 
@@ -145,7 +151,8 @@ pub fn siglip_attention(precision: DataType) -> Result<Graph, ModelError> {
     const ROWS: u32 = 729;
     const HEADS: u32 = 16;
     const WIDTH: u32 = 72;
-    let name = if precision == DataType::F8 { "siglip-attention-f8" } else { "siglip-attention-f16" };
+    let name =
+        if precision == DataType::F8 { "siglip-attention-f8" } else { "siglip-attention-f16" };
     let (mut builder, x) = Builder::new(name, precision, &[ROWS, HEADS * WIDTH]);
     let none = serde_json::json!({});
     let mut heads = vec![];

@@ -112,7 +112,8 @@ fn host_exchange(host: &HostExchange) -> Checked {
     for index in &host.attach_order {
         rule(!pages.contains(index), || format!("the attach order names the absent page {index}"))?;
     }
-    let size = |index: u32| host.pages.iter().find(|page| page.index == index).map(|page| page.size);
+    let size =
+        |index: u32| host.pages.iter().find(|page| page.index == index).map(|page| page.size);
     if !host.pages.is_empty() {
         let command_end = host.command_offset.checked_add(4);
         let fits = matches!((command_end, size(host.command_page)), (Some(end), Some(size)) if end <= size);
@@ -131,11 +132,14 @@ fn host_call(call: &HostCall, size: &impl Fn(u32) -> Option<u64>) -> Checked {
         let fits = matches!((end, size(slice.page)), (Some(end), Some(size)) if end <= size);
         rule(!fits, || format!("a slice of call `{}` lies beyond its page", call.name))?;
     }
-    let batches = [(&call.input_batch_ends, &call.inputs), (&call.output_batch_ends, &call.outputs)];
+    let batches =
+        [(&call.input_batch_ends, &call.inputs), (&call.output_batch_ends, &call.outputs)];
     for (ends, slices) in batches {
         let increasing = ends.windows(2).all(|pair| pair[0] < pair[1]);
         let inside = ends.last().is_none_or(|end| *end as usize <= slices.len());
-        rule(!increasing || !inside, || format!("batch ends of call `{}` are not increasing", call.name))?;
+        rule(!increasing || !inside, || {
+            format!("batch ends of call `{}` are not increasing", call.name)
+        })?;
     }
     Ok(())
 }

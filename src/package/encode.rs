@@ -5,7 +5,9 @@ use capnp::serialize;
 
 use crate::target::sram::{MEMORY_END, MEMORY_START};
 
-use super::application::{Application, Binding, HostCall, HostExchange, SCHEMA_VERSION, Step, StepKind, TARGET};
+use super::application::{
+    Application, Binding, HostCall, HostExchange, SCHEMA_VERSION, Step, StepKind, TARGET,
+};
 use super::wire::application_capnp as wire;
 use super::wire::shared_capnp;
 
@@ -126,7 +128,8 @@ fn host_call(call: &HostCall, mut to: wire::host_call::Builder<'_>) {
     to.set_command(call.command);
     to.set_phases(call.phases);
     to.set_invocations(call.invocations);
-    let fill = |from: &[super::HostSlice], mut to: capnp::struct_list::Builder<'_, wire::host_slice::Owned>| {
+    let fill = |from: &[super::HostSlice],
+                mut to: capnp::struct_list::Builder<'_, wire::host_slice::Owned>| {
         for (index, slice) in (0..).zip(from) {
             let mut to = to.reborrow().get(index);
             to.set_page(slice.page);

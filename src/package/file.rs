@@ -48,7 +48,10 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(wrap)?;
+    // As other tools write files: readable by all, unless the umask says no.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    let mut file =
+        tempfile::Builder::new().permissions(permissions).tempfile_in(folder).map_err(wrap)?;
     file.write_all(bytes).map_err(wrap)?;
     file.as_file().sync_all().map_err(wrap)?;
     file.persist(path).map_err(|error| wrap(error.error))?;

@@ -86,7 +86,12 @@ fn batches(bindings: &[Binding]) -> (Vec<HostSlice>, Vec<u32>) {
             slot = 0;
         }
         let page_offset = PIECE * (slot + 1);
-        slices.push(HostSlice { page: DATA_PAGE, page_offset, file_offset: *file_offset, size: *size });
+        slices.push(HostSlice {
+            page: DATA_PAGE,
+            page_offset,
+            file_offset: *file_offset,
+            size: *size,
+        });
         slot += 1;
     }
     if !slices.is_empty() {

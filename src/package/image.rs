@@ -86,8 +86,11 @@ impl Image<'_> {
         let tiles: Vec<TileImage> = (0..self.images())
             .into_par_iter()
             .map(|tile| {
-                let calls: Vec<&[_]> =
-                    calls.iter().filter_map(|step| step.get(usize::from(tile))).map(Vec::as_slice).collect();
+                let calls: Vec<&[_]> = calls
+                    .iter()
+                    .filter_map(|step| step.get(usize::from(tile)))
+                    .map(Vec::as_slice)
+                    .collect();
                 self.tile(TileId(tile), &calls, &rows_of_tile[usize::from(tile)], &linkage)
             })
             .collect();
@@ -103,7 +106,11 @@ impl Image<'_> {
             weights,
             host_exchange,
             entry_points: vec![
-                EntryPoint { name: "initialize".to_owned(), command: host::INITIALIZE, external_syncs: 0 },
+                EntryPoint {
+                    name: "initialize".to_owned(),
+                    command: host::INITIALIZE,
+                    external_syncs: 0,
+                },
                 EntryPoint { name: "run".to_owned(), command: host::RUN, external_syncs: 0 },
             ],
             device_config_writes: vec![],
@@ -228,24 +235,30 @@ impl Image<'_> {
     }
 
     fn profile_plans(&self) -> Vec<TileProfilePlan> {
-        let steps: Vec<Step> = self.program.steps.iter().enumerate().map(|(index, step)| {
-            let names: Vec<&str> = step
-                .parts
-                .iter()
-                .map(|part| self.network.node(part.node).name.as_str())
-                .collect();
-            let exchange = step.kind != StepKind::Compute;
-            let horizon = self.rows.get(&index).map_or(0, |(_, horizon)| *horizon);
-            Step {
-                local_index: index as u32,
-                phase: if exchange { 0x8000_0000 | index as u32 } else { index as u32 },
-                epoch: 0,
-                operation: names.join("+"),
-                kind: if exchange { ProfileKind::Exchange } else { ProfileKind::Compute },
-                exchange_event_cycles: horizon,
-                ..Step::default()
-            }
-        }).collect();
+        let steps: Vec<Step> = self
+            .program
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(index, step)| {
+                let names: Vec<&str> = step
+                    .parts
+                    .iter()
+                    .map(|part| self.network.node(part.node).name.as_str())
+                    .collect();
+                let exchange = step.kind != StepKind::Compute;
+                let horizon = self.rows.get(&index).map_or(0, |(_, horizon)| *horizon);
+                Step {
+                    local_index: index as u32,
+                    phase: if exchange { 0x8000_0000 | index as u32 } else { index as u32 },
+                    epoch: 0,
+                    operation: names.join("+"),
+                    kind: if exchange { ProfileKind::Exchange } else { ProfileKind::Compute },
+                    exchange_event_cycles: horizon,
+                    ..Step::default()
+                }
+            })
+            .collect();
         let plan = |tile| TileProfilePlan {
             physical_tile: TileId(tile).physical().0.into(),
             steps: steps.clone(),

@@ -379,7 +379,8 @@ impl Builder<'_> {
                 Ok(())
             }
             Op::LayerNorm { epsilon, .. } | Op::RmsNorm { epsilon, .. } => {
-                if self.blocks.count(inputs[0]) != 1 || self.blocks.count(operation.outputs[0]) != 1 {
+                if self.blocks.count(inputs[0]) != 1 || self.blocks.count(operation.outputs[0]) != 1
+                {
                     return refuse("a norm over values that are split into heads");
                 }
                 if inputs.len() < 2 || !inputs[1..].iter().all(|id| parameter(*id)) {
@@ -443,7 +444,12 @@ impl Builder<'_> {
             }
             Op::SplitHeads { .. } | Op::MergeHeads => Ok(()),
             _ => {
-                if operation.inputs.iter().chain(&operation.outputs).any(|id| dtype(id) != DataType::F16) {
+                if operation
+                    .inputs
+                    .iter()
+                    .chain(&operation.outputs)
+                    .any(|id| dtype(id) != DataType::F16)
+                {
                     return refuse("only f16 operands are lowered");
                 }
                 Ok(())
@@ -484,8 +490,7 @@ impl Builder<'_> {
         }
         let weight = operation.inputs[1];
         let scale = graph.tensor(weight).scale;
-        let kind =
-            NodeKind::Matmul { weight, transposed, scale, bias, activation };
+        let kind = NodeKind::Matmul { weight, transposed, scale, bias, activation };
         self.node(index, kind, &operation.inputs[..1], result);
     }
 
@@ -550,7 +555,8 @@ impl Builder<'_> {
         self.absorbed[softmax] = true;
         let scores = operation.outputs[0];
         self.node(index, NodeKind::Scores, &operation.inputs[..2], scores);
-        let (queries, keys) = (self.sequence(operation.inputs[0]), self.sequence(operation.inputs[1]));
+        let (queries, keys) =
+            (self.sequence(operation.inputs[0]), self.sequence(operation.inputs[1]));
         let causal_offset = causal.then(|| keys.saturating_sub(queries));
         let kind = NodeKind::Softmax { scale: *scale as f32, causal_offset };
         self.node(softmax, kind, &[scores], graph.operations()[softmax].outputs[0]);
@@ -608,7 +614,13 @@ impl Builder<'_> {
         self.value_of[output.0 as usize] = Some(result);
     }
 
-    fn push_node(&mut self, index: usize, kind: NodeKind, inputs: &[ValueId], output: Value) -> ValueId {
+    fn push_node(
+        &mut self,
+        index: usize,
+        kind: NodeKind,
+        inputs: &[ValueId],
+        output: Value,
+    ) -> ValueId {
         let node = NodeId(self.network.nodes.len() as u32);
         let result = ValueId(self.network.values.len() as u32);
         for input in inputs {

@@ -152,7 +152,9 @@ pub enum Decision {
 }
 
 /// Which width the transfers of a node's exchange phases have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ExchangeMode {
     /// Whatever ends first.
@@ -179,7 +181,9 @@ pub struct NodePlan {
 }
 
 /// Which of a tile's buffers are placed first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum StoragePlan {
     /// Whatever the placer finds best.

@@ -74,7 +74,8 @@ struct Code {
 }
 
 fn word(instruction: Instruction) -> u32 {
-    let encoded = instruction.encode().expect("operands are addresses, registers and 20-bit constants");
+    let encoded =
+        instruction.encode().expect("operands are addresses, registers and 20-bit constants");
     encoded.as_slice()[0]
 }
 

@@ -36,7 +36,7 @@ pub enum Fill {
         /// The product's result: its columns are the matrix's columns.
         output: ValueId,
         /// For every tile, strips of the left operand and strips of the result.
-        blocks: Arc<[(TileId, Range<u32>, Range<u32>)]>,
+        blocks: Arc<[WeightBlock]>,
     },
     /// One number a column, repeated for every row of a layout.
     Repeated {
@@ -55,6 +55,9 @@ pub enum Fill {
         value: ValueId,
     },
 }
+
+/// A tile's block of a weight matrix: strips of the left operand and strips of the result.
+pub type WeightBlock = (TileId, Range<u32>, Range<u32>);
 
 /// One element of a piece: where it comes from in the tensor.
 type Source = Option<usize>;
@@ -97,7 +100,14 @@ impl Fill {
     }
 
     /// The bytes of `tile`'s piece.
-    pub fn bytes(&self, network: &Network, tile: TileId, tensor: &[f32], dtype: DataType, scale: i8) -> Vec<u8> {
+    pub fn bytes(
+        &self,
+        network: &Network,
+        tile: TileId,
+        tensor: &[f32],
+        dtype: DataType,
+        scale: i8,
+    ) -> Vec<u8> {
         let elements = self.sources(network, tile);
         let mut bytes = Vec::with_capacity(elements.len() * dtype.bytes());
         for source in elements {
@@ -112,12 +122,22 @@ impl Fill {
     }
 
     /// Puts what `tile`'s piece holds back into the tensor.
-    pub fn restore(&self, network: &Network, tile: TileId, bytes: &[u8], dtype: DataType, scale: i8, tensor: &mut [f32]) {
+    pub fn restore(
+        &self,
+        network: &Network,
+        tile: TileId,
+        bytes: &[u8],
+        dtype: DataType,
+        scale: i8,
+        tensor: &mut [f32],
+    ) {
         let sources = self.sources(network, tile);
         for (element, source) in bytes.chunks_exact(dtype.bytes()).zip(sources) {
             let Some(index) = source else { continue };
             tensor[index] = match dtype {
-                DataType::F32 => f32::from_le_bytes([element[0], element[1], element[2], element[3]]),
+                DataType::F32 => {
+                    f32::from_le_bytes([element[0], element[1], element[2], element[3]])
+                }
                 DataType::F16 => f16::from_le_bytes([element[0], element[1]]).to_f32(),
                 DataType::F8 => f8::to_f32(element[0]) * exp2(i32::from(scale)),
             };
@@ -155,7 +175,12 @@ pub fn host_bytes(
 }
 
 /// The tensors that the program returned, from the byte string of its output bindings.
-pub fn outputs(graph: &Graph, network: &Network, program: &Program, bytes: &[u8]) -> Vec<(TensorId, Vec<f32>)> {
+pub fn outputs(
+    graph: &Graph,
+    network: &Network,
+    program: &Program,
+    bytes: &[u8],
+) -> Vec<(TensorId, Vec<f32>)> {
     let mut results = vec![];
     let mut at = 0;
     for buffer in program.buffers.iter().filter(|buffer| buffer.role == Role::Output) {
@@ -218,8 +243,7 @@ fn weight_sources(
         let block = strip / value.block_strips();
         (in_block < value.width).then(|| (block * value.width + in_block) as usize)
     };
-    let mut sources =
-        vec![None; (inner_strips * (columns.end - columns.start) * w * n) as usize];
+    let mut sources = vec![None; (inner_strips * (columns.end - columns.start) * w * n) as usize];
     for (j, strip) in columns.clone().enumerate() {
         for c in 0..w {
             let Some(column) = column_of(output, strip, c) else { continue };

@@ -177,7 +177,9 @@ impl Gather<'_> {
             return;
         }
         let row_major = order == Order::Rows && self.arrangement == Arrangement::Rows
-            || (few_rows && rows.len() < strips.len() && self.arrangement != Arrangement::Transposed);
+            || (few_rows
+                && rows.len() < strips.len()
+                && self.arrangement != Arrangement::Transposed);
         if row_major {
             for row in rows {
                 for strip in strips.clone() {
@@ -217,10 +219,8 @@ fn copies(tile: TileId, from: BufferRef, to: BufferRef, spans: &[Span], calls: &
         let mut pitch = (0, 0);
         while let Some(&(next_source, next_destination, next_length)) = spans.get(at + count) {
             let previous = spans[at + count - 1];
-            let step = (
-                next_source.wrapping_sub(previous.0),
-                next_destination.wrapping_sub(previous.1),
-            );
+            let step =
+                (next_source.wrapping_sub(previous.0), next_destination.wrapping_sub(previous.1));
             let forward = next_source > previous.0 && next_destination > previous.1;
             if next_length != length || !forward || (count > 1 && step != pitch) {
                 break;

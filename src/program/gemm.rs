@@ -3,11 +3,9 @@
 use std::ops::Range;
 
 use crate::kernels::{Binary, Gemm, Kernel};
-use crate::plan::layout::{GRANULE, PANEL};
-use crate::plan::{
-    BiasPlan, GemmPlan, Layout, Network, NodeKind, Order, Value, WeightClass, cut,
-};
 use crate::model::TensorId;
+use crate::plan::layout::{GRANULE, PANEL};
+use crate::plan::{BiasPlan, GemmPlan, Layout, Network, NodeKind, Order, Value, WeightClass, cut};
 use crate::target::TileId;
 
 use super::Fill;
@@ -33,7 +31,12 @@ pub(crate) struct Grid<'a> {
 
 impl<'a> Grid<'a> {
     /// The grid that `plan` means for a node with these values.
-    pub(crate) fn new(network: &Network, node: &crate::plan::Node, plan: &'a GemmPlan, tiles: u16) -> Grid<'a> {
+    pub(crate) fn new(
+        network: &Network,
+        node: &crate::plan::Node,
+        plan: &'a GemmPlan,
+        tiles: u16,
+    ) -> Grid<'a> {
         let (left, output) = (network.value(node.inputs[0]), network.value(node.output));
         let by_block = !matches!(node.kind, NodeKind::Matmul { .. });
         let (row_unit, strip_unit) = (row_unit(network, output), strip_unit(network, output));
@@ -230,7 +233,8 @@ fn as_it_lies(layout: &Layout, demands: &[Demand]) -> bool {
                 && layout.shards().any(|shard| {
                     shard.tile == demand.tiles[0]
                         && shard.rows == demand.rows
-                        && demand.strips.first().map(|range| range.start) == Some(shard.strips.start)
+                        && demand.strips.first().map(|range| range.start)
+                            == Some(shard.strips.start)
                         && demand.strips.last().map(|range| range.end) == Some(shard.strips.end)
                         && demand.strips.windows(2).all(|pair| pair[0].end == pair[1].start)
                 })
@@ -254,7 +258,9 @@ fn weights(
     blocks.sort_unstable_by_key(|block| block.0);
     let sizes = blocks
         .iter()
-        .map(|(tile, inner, columns)| (*tile, inner.len() as u32 * columns.len() as u32 * PANEL * GRANULE))
+        .map(|(tile, inner, columns)| {
+            (*tile, inner.len() as u32 * columns.len() as u32 * PANEL * GRANULE)
+        })
         .collect();
     let (left, output) = (lowering.node.inputs[0], lowering.node.output);
     let fill = Fill::Weight { tensor, transposed, left, output, blocks: blocks.into() };
@@ -519,7 +525,12 @@ fn reduce(
 
 /// The reducer's own partial sums as one contiguous operand: in place where they are, else copied
 /// into the result.
-fn own_part(part: &SubBlock, partial: BufferRef, output: BufferRef, calls: &mut Vec<Call>) -> Place {
+fn own_part(
+    part: &SubBlock,
+    partial: BufferRef,
+    output: BufferRef,
+    calls: &mut Vec<Call>,
+) -> Place {
     let runs = part.runs();
     let (first, _, length) = runs[0];
     if runs.len() == 1 {
@@ -565,7 +576,8 @@ impl SubBlock {
         if rows == self.block_rows {
             return vec![(self.strips.start * self.block_rows, 0, self.granules())];
         }
-        let run = |s: u32| (s * self.block_rows + self.rows.start, (s - self.strips.start) * rows, rows);
+        let run =
+            |s: u32| (s * self.block_rows + self.rows.start, (s - self.strips.start) * rows, rows);
         self.strips.clone().map(run).collect()
     }
 }

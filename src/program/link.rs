@@ -293,8 +293,12 @@ impl Linker {
             self.apart.push((buffers[apart.0.0 as usize], buffers[apart.1.0 as usize]));
         }
         for (step, slot) in slots.iter().enumerate() {
-            let part =
-                Part { node: id, segment: Arc::clone(segment), step, buffers: Arc::clone(&buffers) };
+            let part = Part {
+                node: id,
+                segment: Arc::clone(segment),
+                step,
+                buffers: Arc::clone(&buffers),
+            };
             self.touch(&part, *slot);
             let (parts, modes) = self.steps.entry(*slot).or_default();
             parts.push(part);

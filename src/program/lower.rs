@@ -1,7 +1,7 @@
 //! Lowering one node: from its decision and its inputs' layouts to a [`Segment`].
 //!
 //! The decision must be legal (`space` says what is); what a decision means is here and in the
-//! files beside: [`gemm`](super::gemm), [`rows`](super::rows), [`pointwise`](super::pointwise).
+//! files beside: [`gemm`], [`rows`], [`pointwise`].
 
 use std::sync::Arc;
 
@@ -77,7 +77,11 @@ pub fn layout_of_node(
         Decision::Pointwise(plan) => {
             let (from, to) = (network.value(node.inputs[0]), network.value(node.output));
             let layout = pointwise::working_layout(from, inputs, plan, tiles);
-            if node.kind == NodeKind::Cast { pointwise::cast_layout(from, to, &layout) } else { layout }
+            if node.kind == NodeKind::Cast {
+                pointwise::cast_layout(from, to, &layout)
+            } else {
+                layout
+            }
         }
     }
 }
@@ -155,7 +159,11 @@ impl<'a> Lowering<'a> {
             && self.node.inputs.iter().filter(|id| **id == self.node.inputs[index]).count() == 1
     }
 
-    pub(super) fn scratch(&mut self, label: &'static str, mut sizes: Vec<(TileId, u32)>) -> BufferRef {
+    pub(super) fn scratch(
+        &mut self,
+        label: &'static str,
+        mut sizes: Vec<(TileId, u32)>,
+    ) -> BufferRef {
         sizes.sort_unstable();
         self.push(BufferSpec {
             label,
@@ -229,7 +237,14 @@ impl<'a> Lowering<'a> {
     ) -> (BufferRef, Gathered) {
         let source = &self.layouts[index];
         let from = BufferRef(index as u32);
-        self.gather_from(source, from, self.input_value(index).block_strips(), label, arrangement, demands)
+        self.gather_from(
+            source,
+            from,
+            self.input_value(index).block_strips(),
+            label,
+            arrangement,
+            demands,
+        )
     }
 
     /// As [`Lowering::gather`], from any buffer.
@@ -253,7 +268,12 @@ impl<'a> Lowering<'a> {
 
     /// Input `index` in `layout`: where it is if it already lies so, else gathered into a new buffer
     /// by an exchange and copies that are done when this returns.
-    pub(super) fn bring(&mut self, index: usize, label: &'static str, layout: &Layout) -> BufferRef {
+    pub(super) fn bring(
+        &mut self,
+        index: usize,
+        label: &'static str,
+        layout: &Layout,
+    ) -> BufferRef {
         if self.layouts[index] == *layout {
             return BufferRef(index as u32);
         }

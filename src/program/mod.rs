@@ -1,14 +1,13 @@
 //! What a recipe becomes: buffers, exchange steps and compute steps, before any address or cycle
 //! is known.
 //!
-//! Every node is lowered on its own into a [`Segment`], memoized by what it depends on; [`link`]
+//! Every node is lowered on its own into a [`Segment`], memoized by what it depends on; [`link()`]
 //! puts segments together: steps of independent nodes share a *level* (an exchange, then compute
 //! that needs no further synchronization), adjacent compute steps join.
 //!
 //! Invariants: every word of an operand is written by exactly one transfer, copy or kernel before
 //! it is read; a transfer never names its source among its destinations (what stays on a tile is
 //! copied by a kernel).
-
 
 pub mod code;
 pub mod data;

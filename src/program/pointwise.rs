@@ -62,9 +62,8 @@ pub(super) fn lower(mut lowering: Lowering<'_>, plan: &PointwisePlan) -> Segment
     if lowering.node.kind == NodeKind::Cast {
         return cast(lowering, operands[0], &layout);
     }
-    let reusable = (0..operands.len()).find(|&index| {
-        operands[index] != BufferRef(index as u32) || lowering.may_overwrite(index)
-    });
+    let reusable = (0..operands.len())
+        .find(|&index| operands[index] != BufferRef(index as u32) || lowering.may_overwrite(index));
     let output = match reusable {
         Some(index) => operands[index],
         None => lowering.scratch("result", layout.shard_bytes()),

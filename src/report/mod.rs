@@ -99,7 +99,10 @@ pub fn inspect(application: &Application, bytes: usize) -> String {
     };
     [
         format!("compiler     {}", application.compiler_version),
-        format!("size         {bytes} bytes, {} tile images, largest {largest} bytes", application.tiles.len()),
+        format!(
+            "size         {bytes} bytes, {} tile images, largest {largest} bytes",
+            application.tiles.len()
+        ),
         format!("kernels      {} ({} symbols)", origin.kernels, application.debug_symbols.len()),
         format!("steps        {steps}"),
         format!(
@@ -108,10 +111,18 @@ pub fn inspect(application: &Application, bytes: usize) -> String {
             binding_bytes(&application.inputs),
             binding_bytes(&application.outputs)
         ),
-        format!("predicted    {} cycles (calibration {})", cycles(origin.predicted_cycles), origin.calibration_version),
+        format!(
+            "predicted    {} cycles (calibration {})",
+            cycles(origin.predicted_cycles),
+            origin.calibration_version
+        ),
         format!("measured     {measured}"),
-        format!("found        trial {}, seed {}, space {}", origin.trial, origin.seed, origin.space_hash),
-        "missing      tile programs for host transfer; kernel bodies (their ranges hold traps)".to_owned(),
+        format!(
+            "found        trial {}, seed {}, space {}",
+            origin.trial, origin.seed, origin.space_hash
+        ),
+        "missing      tile programs for host transfer; kernel bodies (their ranges hold traps)"
+            .to_owned(),
     ]
     .join("\n")
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 
 use crate::cost::geometry::TimedStep;
-use crate::cost::{Coefficients, SegmentCost, StepCost, predicted};
+use crate::cost::{Coefficients, StepCost, predicted};
 use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Width};
 use crate::model::Graph;
 use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
@@ -19,7 +19,7 @@ use crate::space::check_recipe;
 use crate::storage::{Support, SupportSizes, place_program};
 use crate::target::{Address, Bytes, TileId};
 
-use super::memo::Memo;
+use super::memo::{Memo, SegmentEntry};
 use super::outcome::Failure;
 
 /// How often the exchange table may turn out larger than what was kept for it.
@@ -57,16 +57,12 @@ pub fn segments(
     network: &Network,
     recipe: &Recipe,
     memo: &Memo,
-) -> Result<Vec<(Arc<Segment>, Arc<SegmentCost>)>, Failure> {
+) -> Result<Vec<SegmentEntry>, Failure> {
     let layouts = check_recipe(network, recipe)
         .map_err(|illegal| Failure::Illegal { what: illegal.to_string() })?;
     let lowered = network.node_ids().map(|id| {
-        let inputs: Vec<_> = network
-            .node(id)
-            .inputs
-            .iter()
-            .map(|value| layouts[value.0 as usize].clone())
-            .collect();
+        let inputs: Vec<_> =
+            network.node(id).inputs.iter().map(|value| layouts[value.0 as usize].clone()).collect();
         memo.segment(network, id, &recipe.nodes[id.0 as usize], &inputs, recipe.tiles)
     });
     Ok(lowered.collect())
@@ -169,7 +165,8 @@ fn program_bytes(program: &Program) -> u32 {
     // All exchange steps as if every tile took part: the longer form.
     let rows = (0..program.steps.len()).map(|step| (step, Address(0))).collect();
     let bytes = (0..program.tiles).into_par_iter().map(|tile| {
-        let calls: Vec<&[_]> = calls.iter().map(|step| step[usize::from(tile)].as_slice()).collect();
+        let calls: Vec<&[_]> =
+            calls.iter().map(|step| step[usize::from(tile)].as_slice()).collect();
         let words =
             code::tile_program(program, TileId(tile), &calls, &addresses, &linkage, &rows, 0);
         4 * words.len() as u32
@@ -181,7 +178,8 @@ fn program_bytes(program: &Program) -> u32 {
 pub fn phase(program: &Program, step: usize, addresses: &Addresses) -> Result<Phase, Failure> {
     let mut phase = Phase::new(program.tiles);
     let mut destinations = vec![];
-    let missing = || Failure::Illegal { what: "a transfer between buffers without a place".to_owned() };
+    let missing =
+        || Failure::Illegal { what: "a transfer between buffers without a place".to_owned() };
     for transfer in program.steps[step].transfers() {
         let (from, offset) = transfer.from;
         let source = addresses.get(from, transfer.source).ok_or_else(missing)? + Bytes(offset);
@@ -222,47 +220,51 @@ fn schedule(
                 ExchangeMode::Ordinary => Width::Ordinary,
                 ExchangeMode::Paired => Width::Paired,
             };
-            let key = phase_key(&phase, width);
+            let mut key = exchange::shape(&phase);
+            key[0] ^= width as u8;
             if let Some(found) = memo.phase(&key) {
-                return Ok((index, found));
+                // The rows are made anew: at these addresses, and by every rule again.
+                tracing::debug!(
+                    phase = index,
+                    "reused exchange optimization after validating relocated rows"
+                );
+                return Ok((
+                    index,
+                    Arc::new(exchange::relocate(&phase, &found).map_err(unencodable)?),
+                ));
             }
             let options = Options { width, effort: effort(&phase), stop: Some(stop) };
-            let scheduled = exchange::schedule(&phase, &options)
-                .map_err(|error| match error {
-                    ExchangeError::Stopped => Failure::Stopped,
-                    other => Failure::Unencodable { what: other.to_string() },
-                })?;
-            let scheduled = Arc::new(scheduled);
-            memo.keep_phase(key, &scheduled);
-            Ok((index, scheduled))
+            let scheduled = exchange::schedule(&phase, &options).map_err(unencodable)?;
+            let schedule = &scheduled.schedule;
+            if let (Some(ordinary), Some(paired)) =
+                (schedule.ordinary_horizon, schedule.paired_horizon)
+            {
+                tracing::debug!(
+                    phase = index,
+                    candidates = schedule.candidates,
+                    ordinary_horizon = ordinary,
+                    paired_horizon = paired,
+                    use_paired = schedule.paired,
+                    "compared ordinary and paired exchange schedules"
+                );
+            }
+            memo.keep_phase(key, schedule);
+            Ok((index, Arc::new(scheduled)))
         })
         .collect();
     scheduled.into_iter().collect()
 }
 
+fn unencodable(error: ExchangeError) -> Failure {
+    match error {
+        ExchangeError::Stopped => Failure::Stopped,
+        other => Failure::Unencodable { what: other.to_string() },
+    }
+}
+
 /// Large phases are scheduled with one order only.
 fn effort(phase: &Phase) -> Effort {
     if phase.len() > 100_000 { Effort::Fast } else { Effort::Full }
-}
-
-fn phase_key(phase: &Phase, width: Width) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[width as u8]);
-    let mut bytes = Vec::with_capacity(64);
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        bytes.clear();
-        bytes.extend(transfer.source.0.to_le_bytes());
-        bytes.extend(transfer.source_address.0.to_le_bytes());
-        bytes.extend(transfer.words.to_le_bytes());
-        bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
-        for (tile, address) in transfer.destinations {
-            bytes.extend(tile.0.to_le_bytes());
-            bytes.extend(address.0.to_le_bytes());
-        }
-        hasher.update(&bytes);
-    }
-    *hasher.finalize().as_bytes()
 }
 
 /// Size of the largest exchange table.
@@ -284,7 +286,7 @@ struct Priced {
 
 fn price(
     program: &Program,
-    lowered: &[(Arc<Segment>, Arc<SegmentCost>)],
+    lowered: &[SegmentEntry],
     phases: &BTreeMap<usize, Arc<Scheduled>>,
     coefficients: &Coefficients,
 ) -> Priced {
@@ -300,7 +302,10 @@ fn price(
         .collect();
     let exchange_cycles: f64 = phases
         .values()
-        .map(|scheduled| coefficients.exchange_overhead + f64::from(scheduled.horizon) * coefficients.event)
+        .map(|scheduled| {
+            coefficients.exchange_overhead
+                + f64::from(scheduled.schedule.horizon) * coefficients.event
+        })
         .sum();
     let steps: Vec<TimedStep<'_>> = program
         .steps
@@ -320,7 +325,8 @@ fn price(
         })
         .collect();
     let (cycles, features) = predicted(program.tiles, &steps, coefficients);
-    let alone = |step: &TimedStep<'_>| predicted(program.tiles, std::slice::from_ref(step), coefficients).1;
+    let alone =
+        |step: &TimedStep<'_>| predicted(program.tiles, std::slice::from_ref(step), coefficients).1;
     let step_features = steps.iter().map(alone).collect();
     Priced { cycles, features, step_features, exchange_cycles }
 }
@@ -334,7 +340,7 @@ impl Built {
             .map(|(step, scheduled)| {
                 let rows = scheduled.rows.iter();
                 let rows = rows.map(|row| PhaseRow { tile: row.tile, words: row.words.clone() });
-                (*step, (rows.collect(), scheduled.horizon))
+                (*step, (rows.collect(), scheduled.schedule.horizon))
             })
             .collect();
         let image = Image {

@@ -223,10 +223,8 @@ impl<'a> Engine<'a> {
         if let Some(entry) = entry {
             entry.demoted = Some(reason.clone());
         }
-        let commit = Commit {
-            events: vec![("incumbent demoted".to_owned(), reason)],
-            ..Commit::default()
-        };
+        let commit =
+            Commit { events: vec![("incumbent demoted".to_owned(), reason)], ..Commit::default() };
         Ok(self.journal.commit(&self.state, &commit)?)
     }
 
@@ -299,7 +297,12 @@ impl<'a> Engine<'a> {
             }
             let built = self.evaluator.schedule(&recipe, &coefficients);
             let done = built.is_ok();
-            self.commit_candidate(&recipe, built.map(|b| (b.cycles, b.features)), None, &mut commit)?;
+            self.commit_candidate(
+                &recipe,
+                built.map(|b| (b.cycles, b.features)),
+                None,
+                &mut commit,
+            )?;
             if done {
                 self.state.first_plan = self.state.population.first().map(|member| member.cycles);
                 self.state.first_plan_measured =
@@ -384,7 +387,8 @@ impl<'a> Engine<'a> {
             let outcome = outcome.map(|(cycles, features, _)| (cycles, features));
             self.credit(pending, outcome.as_ref().ok().map(|(cycles, _)| *cycles), transfers);
             let parent = Some(pending.parent);
-            if let Err(halt) = self.commit_candidate(&pending.recipe, outcome, parent, &mut commit) {
+            if let Err(halt) = self.commit_candidate(&pending.recipe, outcome, parent, &mut commit)
+            {
                 (self.state, self.incumbent) = (before, incumbent);
                 return Err(halt);
             }
@@ -423,8 +427,7 @@ impl<'a> Engine<'a> {
         };
         if let Ok((cycles, features)) = outcome {
             let best = self.state.population.first().map_or(f64::INFINITY, |best| best.cycles);
-            let member =
-                Member { recipe: recipe.clone(), cycles, features, measured: None, trial };
+            let member = Member { recipe: recipe.clone(), cycles, features, measured: None, trial };
             if self.accepts(cycles, parent, trial) {
                 self.insert(member);
             }
@@ -451,9 +454,13 @@ impl<'a> Engine<'a> {
         stream(self.evaluator.seed, Purpose::Accept, trial, 0).random::<f64>() < chance
     }
 
-    /// Puts a member in order; the worst leaves.
+    /// Puts a member in order; the worst leaves. One that costs exactly what another does differs in
+    /// nothing that matters: it would only crowd the population.
     fn insert(&mut self, member: Member) {
         let population = &mut self.state.population;
+        if population.iter().any(|other| other.features == member.features) {
+            return;
+        }
         let at = population.partition_point(|other| other.cycles <= member.cycles);
         population.insert(at, member);
         population.truncate(POPULATION);
@@ -556,18 +563,25 @@ impl<'a> Engine<'a> {
     /// Measures the best and the most informative unmeasured members, refits the coefficients, and
     /// prices everything again.
     fn measure(&mut self, commit: &mut Commit) -> Result<(), Halt> {
-        let unmeasured: Vec<Member> =
-            self.state.population.iter().filter(|member| member.measured.is_none()).cloned().collect();
+        let unmeasured: Vec<Member> = self
+            .state
+            .population
+            .iter()
+            .filter(|member| member.measured.is_none())
+            .cloned()
+            .collect();
         let mut chosen: Vec<Member> = unmeasured.iter().take(2).cloned().collect();
         // The member that is least like the best one says most about the coefficients.
         let distance = |member: &Member| {
-            let best = self.state.population.first().map_or(&member.features, |best| &best.features);
+            let best =
+                self.state.population.first().map_or(&member.features, |best| &best.features);
             let parts = member.features.iter().zip(best);
             parts.map(|(a, b)| (a - b).abs() / (a.abs() + b.abs() + 1.0)).sum::<f64>()
         };
-        let informative = unmeasured.iter().skip(2).max_by(|a, b| {
-            distance(a).total_cmp(&distance(b)).then(b.trial.cmp(&a.trial))
-        });
+        let informative = unmeasured
+            .iter()
+            .skip(2)
+            .max_by(|a, b| distance(a).total_cmp(&distance(b)).then(b.trial.cmp(&a.trial)));
         chosen.extend(informative.cloned());
         for member in chosen {
             if let Some(failure) = self.challenge(&member.recipe, member.trial, commit)? {
@@ -582,7 +596,9 @@ impl<'a> Engine<'a> {
             let terms = member.features.iter().zip(&fit.coefficients);
             member.cycles = terms.map(|(feature, coefficient)| feature * coefficient).sum();
         }
-        self.state.population.sort_by(|a, b| a.cycles.total_cmp(&b.cycles).then(a.trial.cmp(&b.trial)));
+        self.state
+            .population
+            .sort_by(|a, b| a.cycles.total_cmp(&b.cycles).then(a.trial.cmp(&b.trial)));
         self.state.coefficients = coefficients.clone();
         let version = coefficients.version;
         commit.calibration = Some(CalibrationRecord { version, coefficients, fit });
@@ -617,7 +633,8 @@ fn slot_proposal(evaluator: &Evaluator<'_>, state: &State, slot: u32) -> Option<
     let (_, pending) = best?;
     let geometry = |recipe| evaluator.geometry(recipe, &state.coefficients).ok();
     let (new, old) = (geometry(&pending.recipe)?, geometry(&parent.recipe)?);
-    (new.cycles <= old.cycles * WORST_F1).then_some((new.cycles * parent.cycles / old.cycles, pending))
+    (new.cycles <= old.cycles * WORST_F1)
+        .then_some((new.cycles * parent.cycles / old.cycles, pending))
 }
 
 /// A member, good ones more often.

@@ -15,7 +15,7 @@ use crate::package::{Application, Origin, write};
 use crate::plan::{Layout, Network, NodeId, NodePlan, Recipe};
 use crate::program::{Role, host_bytes, layout_of_input, layout_of_node, outputs};
 use crate::space::Space;
-use crate::space::candidates::Planner;
+use crate::space::candidates::{Planner, Shortlists};
 use crate::target::DataType;
 
 use super::build::{Built, build, segments};
@@ -26,6 +26,21 @@ use super::outcome::Failure;
 pub const EVALUATOR_VERSION: &str = "1";
 
 /// What is searched: a model on some tiles.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// The model.
+    pub graph: &'a Graph,
+    /// The model as it is planned.
+    pub network: &'a Network,
+    /// What may be decided.
+    pub space: &'a Space,
+    /// Tiles to use.
+    pub tiles: u16,
+    /// Seed of the data, where the model names none, and of the search.
+    pub seed: u64,
+}
+
+/// Evaluates candidates of one task.
 pub struct Evaluator<'a> {
     /// The model.
     pub graph: &'a Graph,
@@ -42,6 +57,7 @@ pub struct Evaluator<'a> {
     reference: Values,
     memo: Memo,
     estimates: Mutex<Estimates>,
+    shortlists: Shortlists,
     stop: &'a AtomicBool,
 }
 
@@ -156,18 +172,27 @@ impl<'a> Evaluator<'a> {
     /// An evaluator with its data and reference, which take a while to compute. All work that can
     /// take long gives up when `stop` is set.
     pub fn new(
-        graph: &'a Graph,
-        network: &'a Network,
-        space: &'a Space,
-        tiles: u16,
-        seed: u64,
+        task: Task<'a>,
         values: Values,
         device: &'a dyn Device,
         stop: &'a AtomicBool,
     ) -> Evaluator<'a> {
+        let Task { graph, network, space, tiles, seed } = task;
         let reference = reference::evaluate(graph, &values);
-        let (memo, estimates) = (Memo::default(), Mutex::new(Estimates::default()));
-        Evaluator { graph, network, space, tiles, seed, device, values, reference, memo, estimates, stop }
+        Evaluator {
+            graph,
+            network,
+            space,
+            tiles,
+            seed,
+            device,
+            values,
+            reference,
+            memo: Memo::default(),
+            estimates: Mutex::new(Estimates::default()),
+            shortlists: Shortlists::default(),
+            stop,
+        }
     }
 
     /// Whether work was asked to stop.
@@ -177,7 +202,13 @@ impl<'a> Evaluator<'a> {
 
     /// The planner under some coefficients.
     pub fn planner<'b>(&'b self, coefficients: &'b Coefficients) -> Planner<'b> {
-        Planner { network: self.network, space: self.space, tiles: self.tiles, coefficients }
+        Planner {
+            network: self.network,
+            space: self.space,
+            tiles: self.tiles,
+            coefficients,
+            shortlists: &self.shortlists,
+        }
     }
 
     /// F0: the sum of node prices.
@@ -213,8 +244,14 @@ impl<'a> Evaluator<'a> {
                         .map(|index| estimates.layouts[key.2[index] as usize].clone())
                         .collect();
                     let result = layout_of_node(self.network, id, &plan, &layouts, recipe.tiles);
-                    let cycles =
-                        estimate_node(self.network, id, &plan, &layouts, &result, coefficients);
+                    let cycles = estimate_node(
+                        self.network,
+                        id,
+                        &plan,
+                        &layouts,
+                        recipe.tiles,
+                        coefficients,
+                    );
                     let entry = (cycles, estimates.number(result));
                     estimates.priced.insert(key, entry);
                     entry
@@ -230,7 +267,11 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// If the recipe is not legal.
-    pub fn geometry(&self, recipe: &Recipe, coefficients: &Coefficients) -> Result<Geometry, Failure> {
+    pub fn geometry(
+        &self,
+        recipe: &Recipe,
+        coefficients: &Coefficients,
+    ) -> Result<Geometry, Failure> {
         let lowered = segments(self.network, recipe, &self.memo)?;
         Ok(geometry(self.network, recipe, &lowered, coefficients))
     }
@@ -317,8 +358,10 @@ impl<'a> Evaluator<'a> {
 
     fn compare(&self, built: &Built, bytes: &[u8]) -> Numerics {
         let found = outputs(self.graph, self.network, &built.program, bytes);
-        let pairs: Vec<(&[f32], &[f32])> =
-            found.iter().map(|(id, numbers)| (numbers.as_slice(), self.reference.get(*id))).collect();
+        let pairs: Vec<(&[f32], &[f32])> = found
+            .iter()
+            .map(|(id, numbers)| (numbers.as_slice(), self.reference.get(*id)))
+            .collect();
         compare(&pairs, tolerance(self.graph))
     }
 }

@@ -1,4 +1,5 @@
-//! What was lowered or scheduled before: segments by what they depend on, phases by their content.
+//! What was lowered or scheduled before: segments by what they depend on, schedules by the
+//! shape of their phase.
 //!
 //! A hit and a miss give the same value, so threads may share a memo and its state never reaches a
 //! result. Entries are dropped all at once when there are too many.
@@ -8,23 +9,26 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::FxHashMap;
 
 use crate::cost::SegmentCost;
-use crate::exchange::Scheduled;
+use crate::exchange::Schedule;
 use crate::plan::{Layout, Network, NodeId, NodePlan};
 use crate::program::{Segment, lower_node};
 
 /// Transfers that all kept segments may have together: bounds the memo to a few hundred megabytes.
 const MOST_TRANSFERS: usize = 8_000_000;
-/// Row words that all kept phases may have together.
-const MOST_WORDS: usize = 48_000_000;
+/// Transfers that all kept schedules may have together.
+const MOST_STARTS: usize = 24_000_000;
 
 type SegmentKey = (NodeId, NodePlan, Vec<Layout>, u16);
-type SegmentEntry = (Arc<Segment>, Arc<SegmentCost>);
+/// A lowered node and what it costs.
+pub type SegmentEntry = (Arc<Segment>, Arc<SegmentCost>);
+/// Entries and their weight together.
+type Kept<K, V> = (FxHashMap<K, V>, usize);
 
 /// Shared results.
 #[derive(Default)]
 pub struct Memo {
-    segments: Mutex<(FxHashMap<SegmentKey, SegmentEntry>, usize)>,
-    phases: Mutex<(FxHashMap<[u8; 32], Arc<Scheduled>>, usize)>,
+    segments: Mutex<Kept<SegmentKey, SegmentEntry>>,
+    phases: Mutex<Kept<[u8; 32], Arc<Schedule>>>,
 }
 
 /// A lock whose holder panicked is as good as any: entries are inserted whole.
@@ -61,19 +65,19 @@ impl Memo {
         entry
     }
 
-    /// A phase that was scheduled before.
-    pub fn phase(&self, key: &[u8; 32]) -> Option<Arc<Scheduled>> {
+    /// The schedule of a phase's shape.
+    pub fn phase(&self, key: &[u8; 32]) -> Option<Arc<Schedule>> {
         lock(&self.phases).0.get(key).cloned()
     }
 
-    /// Keeps a scheduled phase.
-    pub fn keep_phase(&self, key: [u8; 32], scheduled: &Arc<Scheduled>) {
-        let weight: usize = scheduled.rows.iter().map(|row| row.words.len() + 8).sum();
+    /// Keeps a schedule.
+    pub fn keep_phase(&self, key: [u8; 32], schedule: &Arc<Schedule>) {
+        let weight = schedule.starts.len() + 16;
         let mut kept = lock(&self.phases);
-        if kept.1 + weight > MOST_WORDS {
+        if kept.1 + weight > MOST_STARTS {
             *kept = Default::default();
         }
         kept.1 += weight;
-        kept.0.insert(key, Arc::clone(scheduled));
+        kept.0.insert(key, Arc::clone(schedule));
     }
 }

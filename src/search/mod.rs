@@ -1,6 +1,6 @@
 //! The search: from the first good plan to a validated incumbent, round after round.
 //!
-//! [`build`] turns a recipe into a placed and scheduled program, [`first`] makes the first plan,
+//! [`mod@build`] turns a recipe into a placed and scheduled program, [`first`] makes the first plan,
 //! [`evaluate`] climbs the ladder of fidelities and owns the gate: an [`Incumbent`] can only be made
 //! of what `check` and the numerics accepted. [`engine`] drives; it knows its journal only as a
 //! trait.
@@ -19,6 +19,6 @@ pub mod state;
 
 pub use build::{Built, build};
 pub use engine::{Budget, Engine, EngineError, Progress, Report, StopReason};
-pub use evaluate::{Evaluator, Incumbent, Validated};
+pub use evaluate::{Evaluator, Incumbent, Task, Validated};
 pub use journal::{Journal, JournalError};
 pub use outcome::Failure;

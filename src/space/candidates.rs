@@ -1,5 +1,9 @@
 //! Plans worth trying first for a node, cheapest by F0 first.
 
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
 use crate::cost::{Coefficients, estimate_node};
 use crate::plan::layout::PANEL;
 use crate::plan::{
@@ -23,6 +27,19 @@ pub struct Candidate {
     pub cycles: f64,
 }
 
+/// Shortlists that were made before, under one version of the coefficients. A hit and a miss give
+/// the same list.
+#[derive(Default)]
+pub struct Shortlists(Mutex<VersionedLists>);
+
+/// A version of the coefficients, and lists by node and input layouts.
+type VersionedLists = (u32, FxHashMap<(NodeId, Vec<Layout>), Arc<Vec<Candidate>>>);
+
+/// Shortlists after which all are forgotten.
+const MOST_SHORTLISTS: usize = 4000;
+/// Candidates kept in a shortlist.
+const SHORTLIST: usize = 24;
+
 /// Where and with what prices to plan.
 #[derive(Clone, Copy)]
 pub struct Planner<'a> {
@@ -34,11 +51,31 @@ pub struct Planner<'a> {
     pub tiles: u16,
     /// Prices.
     pub coefficients: &'a Coefficients,
+    /// What was listed before.
+    pub shortlists: &'a Shortlists,
 }
 
 impl Planner<'_> {
-    /// The `count` cheapest plans of a node whose inputs have these layouts.
+    /// The cheapest plans of a node whose inputs have these layouts, at most `count` (of up to 24).
     pub fn node(&self, id: NodeId, inputs: &[Layout], count: usize) -> Vec<Candidate> {
+        let version = self.coefficients.version;
+        let lists = || self.shortlists.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = (id, inputs.to_vec());
+        {
+            let mut lists = lists();
+            if lists.0 != version || lists.1.len() > MOST_SHORTLISTS {
+                *lists = (version, FxHashMap::default());
+            }
+            if let Some(found) = lists.1.get(&key) {
+                return found.iter().take(count).cloned().collect();
+            }
+        }
+        let list = Arc::new(self.shortlist(id, inputs));
+        lists().1.insert(key, Arc::clone(&list));
+        list.iter().take(count).cloned().collect()
+    }
+
+    fn shortlist(&self, id: NodeId, inputs: &[Layout]) -> Vec<Candidate> {
         let node = self.network.node(id);
         let decisions = match &node.kind {
             NodeKind::Matmul { .. } | NodeKind::Scores | NodeKind::Values => self.products(id),
@@ -48,31 +85,40 @@ impl Planner<'_> {
             }
             _ => self.pointwise(id).into_iter().map(Decision::Pointwise).collect(),
         };
-        let priced = decisions.into_iter().filter_map(|decision| {
-            let plan = NodePlan { decision, exchange: ExchangeMode::Automatic, alone: false };
-            self.price(id, plan, inputs)
-        });
-        let mut candidates: Vec<Candidate> = priced.collect();
-        candidates.sort_by(|a, b| a.cycles.total_cmp(&b.cycles).then(a.plan.cmp(&b.plan)));
-        candidates.truncate(count);
-        candidates
+        let mut priced: Vec<(f64, NodePlan)> = decisions
+            .into_iter()
+            .map(|decision| NodePlan { decision, exchange: ExchangeMode::Automatic, alone: false })
+            .filter_map(|plan| Some((self.cycles(id, &plan, inputs)?, plan)))
+            .collect();
+        priced.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        priced.truncate(SHORTLIST);
+        let candidate = |(cycles, plan): (f64, NodePlan)| {
+            let layout = layout_of_node(self.network, id, &plan, inputs, self.tiles);
+            Candidate { plan, layout, cycles }
+        };
+        priced.into_iter().map(candidate).collect()
+    }
+
+    /// The price of a plan; `None` if it is not legal or not allowed.
+    fn cycles(&self, id: NodeId, plan: &NodePlan, inputs: &[Layout]) -> Option<f64> {
+        check_node(self.network, id, plan, inputs, self.tiles).ok()?;
+        if !self.space.allows(&self.network.node(id).name, plan) {
+            return None;
+        }
+        Some(estimate_node(self.network, id, plan, inputs, self.tiles, self.coefficients))
     }
 
     /// A plan with its price; `None` if it is not legal or not allowed.
     pub fn price(&self, id: NodeId, plan: NodePlan, inputs: &[Layout]) -> Option<Candidate> {
-        check_node(self.network, id, &plan, inputs, self.tiles).ok()?;
-        if !self.space.allows(&self.network.node(id).name, &plan) {
-            return None;
-        }
+        let cycles = self.cycles(id, &plan, inputs)?;
         let layout = layout_of_node(self.network, id, &plan, inputs, self.tiles);
-        let cycles =
-            estimate_node(self.network, id, &plan, inputs, &layout, self.coefficients);
         Some(Candidate { plan, layout, cycles })
     }
 
     /// Layouts of a program input, in a fixed order.
     pub fn input(&self, value: &Value) -> Vec<PointwisePlan> {
-        let mut plans: Vec<PointwisePlan> = self.rows(value).into_iter().map(PointwisePlan::Rows).collect();
+        let mut plans: Vec<PointwisePlan> =
+            self.rows(value).into_iter().map(PointwisePlan::Rows).collect();
         plans.extend(self.grids(value).into_iter().map(PointwisePlan::Grid));
         plans.retain(|plan| check_input(value, plan, self.tiles).is_ok());
         plans
@@ -220,7 +266,9 @@ impl Planner<'_> {
         let mut plans = vec![plan];
         if packed {
             let value = self.network.value(node.inputs[1]);
-            plans.extend(self.packs(value).into_iter().map(|pack| GemmPlan { pack: Some(pack), ..plan }));
+            plans.extend(
+                self.packs(value).into_iter().map(|pack| GemmPlan { pack: Some(pack), ..plan }),
+            );
         }
         plans
     }
@@ -240,7 +288,9 @@ impl Planner<'_> {
                     first: 0,
                 })
             })
-            .filter(|grid| u32::from(grid.rows) * u32::from(grid.strips) * 2 > tiles.min(rows * value.strips()))
+            .filter(|grid| {
+                u32::from(grid.rows) * u32::from(grid.strips) * 2 > tiles.min(rows * value.strips())
+            })
             .collect()
     }
 }
@@ -250,6 +300,8 @@ fn part_counts(whole: u32, most: u32) -> Vec<u32> {
     let mut counts: Vec<u32> =
         (1..=whole.min(most)).map(|parts| whole.div_ceil(whole.div_ceil(parts))).collect();
     counts.dedup();
-    debug_assert!(counts.iter().all(|parts| cut::balanced(whole, *parts).len() as u32 == parts + 1));
+    debug_assert!(
+        counts.iter().all(|parts| cut::balanced(whole, *parts).len() as u32 == parts + 1)
+    );
     counts
 }

@@ -99,7 +99,10 @@ pub fn check_node(
         }
         (
             Decision::Pointwise(plan),
-            NodeKind::Unary(_) | NodeKind::Binary(_) | NodeKind::WithParameter { .. } | NodeKind::Cast,
+            NodeKind::Unary(_)
+            | NodeKind::Binary(_)
+            | NodeKind::WithParameter { .. }
+            | NodeKind::Cast,
         ) => check_pointwise(network, id, plan, inputs, tiles),
         _ => Err("the decision is of another kind than the node"),
     }
@@ -149,8 +152,7 @@ fn check_pointwise(
         PointwisePlan::Grid(grid) => check_grid(value, grid, 1, tiles)?,
     }
     let layout = working_layout(value, inputs, plan, tiles);
-    let f32 = value.dtype == DataType::F32
-        || network.value(node.output).dtype == DataType::F32;
+    let f32 = value.dtype == DataType::F32 || network.value(node.output).dtype == DataType::F32;
     require(!f32 || layout.order == Order::Rows, "f32 values lie in whole rows")?;
     if node.kind == NodeKind::Cast {
         let to = network.value(node.output);
@@ -171,7 +173,10 @@ fn check_gemm(
     let [rows, strips, inner] = [plan.rows, plan.strips, plan.inner].map(u32::from);
     let (row_unit, strip_unit) = (row_unit(network, output), strip_unit(network, output));
     require(rows >= 1 && strips >= 1 && inner >= 1, "at least one part on every axis")?;
-    require(rows <= output.rows.div_ceil(row_unit), "no more row parts than rows (16 where packed)")?;
+    require(
+        rows <= output.rows.div_ceil(row_unit),
+        "no more row parts than rows (16 where packed)",
+    )?;
     let points = u64::from(rows) * u64::from(strips) * u64::from(inner);
     require(points <= u64::from(tiles), "the grid must fit the tiles")?;
     require(plan.first < tiles, "the first tile must exist")?;
@@ -183,7 +188,10 @@ fn check_gemm(
             BiasPlan::Add => {}
             BiasPlan::Accumulate => require(bias.is_some(), "there must be a bias")?,
             BiasPlan::Fused => {
-                require(bias.is_some() && activation.is_some(), "there must be a bias and an activation")?;
+                require(
+                    bias.is_some() && activation.is_some(),
+                    "there must be a bias and an activation",
+                )?;
             }
         }
     } else {
@@ -221,7 +229,13 @@ fn check_pack(
     }
 }
 
-fn check_scatter(plan: &GemmPlan, output: &Value, row_unit: u32, strip_unit: u32, by_block: bool) -> Legal {
+fn check_scatter(
+    plan: &GemmPlan,
+    output: &Value,
+    row_unit: u32,
+    strip_unit: u32,
+    by_block: bool,
+) -> Legal {
     let (a, b) = (u32::from(plan.scatter_rows), u32::from(plan.scatter_strips));
     require(a >= 1 && b >= 1, "a reduction has at least one part")?;
     if plan.inner == 1 {

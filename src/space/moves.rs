@@ -134,7 +134,8 @@ fn operator(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) ->
             grid[axis] = step(grid[axis], true, rng);
             grid[other] = step(grid[other], false, rng);
             let plan = *planner.product_plans(id, grid).first()?;
-            let keep = GemmPlan { order: old.order, first: old.first, weights: old.weights, ..plan };
+            let keep =
+                GemmPlan { order: old.order, first: old.first, weights: old.weights, ..plan };
             GemmPlan { pack: old.pack, bias: old.bias, ..keep }
         }
     };
@@ -231,9 +232,15 @@ fn mapping(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) -> 
 
 /// Products that read the same value, on tiles of their own beside each other, so that they run at
 /// the same time.
-fn side_by_side(network: &Network, recipe: &mut Recipe, tiles: u16, rng: &mut ChaCha8Rng) -> Option<()> {
-    let shared = (network.values.iter())
-        .filter(|value| value.consumers.iter().filter(|id| network.node(**id).is_gemm()).count() > 1);
+fn side_by_side(
+    network: &Network,
+    recipe: &mut Recipe,
+    tiles: u16,
+    rng: &mut ChaCha8Rng,
+) -> Option<()> {
+    let shared = (network.values.iter()).filter(|value| {
+        value.consumers.iter().filter(|id| network.node(**id).is_gemm()).count() > 1
+    });
     let shared: Vec<_> = shared.collect();
     let value = pick(rng, &shared)?;
     let siblings: Vec<NodeId> =
@@ -242,7 +249,8 @@ fn side_by_side(network: &Network, recipe: &mut Recipe, tiles: u16, rng: &mut Ch
     for (index, id) in (0..).zip(siblings) {
         let plan = gemm(recipe, id)?;
         let fits = |plan: &GemmPlan| {
-            u32::from(plan.rows) * u32::from(plan.strips) * u32::from(plan.inner) <= u32::from(share)
+            u32::from(plan.rows) * u32::from(plan.strips) * u32::from(plan.inner)
+                <= u32::from(share)
         };
         // Halve the axis with the most parts until the product fits its share.
         while !fits(plan) {

@@ -98,7 +98,8 @@ impl Problem {
     /// The proof that no placement exists, if bytes alone give one.
     pub fn shortage(&self) -> Option<Shortage> {
         let room = |from: u32| -> u64 {
-            let inside = self.free.iter().map(|range| range.end.saturating_sub(range.start.max(from)));
+            let inside =
+                self.free.iter().map(|range| range.end.saturating_sub(range.start.max(from)));
             inside.map(u64::from).sum()
         };
         let over = |interleaved: bool, room: u64| {

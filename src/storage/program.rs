@@ -152,7 +152,8 @@ fn solve(
         }
     });
     let needed = pairs(&program.apart);
-    let mut problem = Problem { free: free.to_vec(), buffers: buffers.collect(), apart: needed.clone() };
+    let mut problem =
+        Problem { free: free.to_vec(), buffers: buffers.collect(), apart: needed.clone() };
     problem.apart.extend(pairs(wishes));
     let mut outcome = place(&problem);
     if matches!(outcome, Outcome::Unknown { .. }) && problem.apart.len() > needed.len() {

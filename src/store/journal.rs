@@ -41,9 +41,11 @@ impl StudyJournal {
             what: "search state",
             source,
         })?;
-        let mut statement =
-            db.prepare("SELECT hash FROM candidate WHERE study = ?1 ORDER BY trial").map_err(wrap)?;
-        let hashes = statement.query_map([self.study], |row| row.get::<_, [u8; 32]>(0)).map_err(wrap)?;
+        let mut statement = db
+            .prepare("SELECT hash FROM candidate WHERE study = ?1 ORDER BY trial")
+            .map_err(wrap)?;
+        let hashes =
+            statement.query_map([self.study], |row| row.get::<_, [u8; 32]>(0)).map_err(wrap)?;
         let hashes: Result<Vec<RecipeHash>, _> = hashes.map(|hash| hash.map(RecipeHash)).collect();
         Ok(Some((state, hashes.map_err(wrap)?)))
     }
@@ -55,7 +57,8 @@ impl StudyJournal {
             let path = path.clone();
             move |source| StoreError::Record { path, what, source }
         };
-        let (study, elapsed) = (self.study, self.started.map_or(0, |s| s.elapsed().as_millis() as i64));
+        let (study, elapsed) =
+            (self.study, self.started.map_or(0, |s| s.elapsed().as_millis() as i64));
         let db = &mut self.store.db;
         let transaction =
             db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrap)?;
@@ -114,8 +117,7 @@ impl StudyJournal {
             transaction.execute(insert, params![study, calibration.version, text]).map_err(wrap)?;
         }
         for (name, text) in &commit.events {
-            let insert =
-                "INSERT INTO event (study, name, text, happened) VALUES (?1, ?2, ?3, datetime('now'))";
+            let insert = "INSERT INTO event (study, name, text, happened) VALUES (?1, ?2, ?3, datetime('now'))";
             transaction.execute(insert, params![study, name, text]).map_err(wrap)?;
         }
         let text = serde_json::to_string(state).map_err(record("search state"))?;

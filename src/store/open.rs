@@ -89,14 +89,18 @@ impl Store {
     /// Schema version found; 0 for an empty database.
     fn check_version(&self) -> Result<u32, StoreError> {
         let path = self.path.clone();
-        let (application, found) = (self.pragma("application_id")?, self.pragma("user_version")? as u32);
+        let (application, found) =
+            (self.pragma("application_id")?, self.pragma("user_version")? as u32);
         let known = STEPS.len() as u32;
         let tables: i64 = self
             .db
             .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
             .map_err(|error| self.wrap(error))?;
         if application != APPLICATION && tables > 0 {
-            return Err(StoreError::Foreign { path, what: "its tables are another program's".to_owned() });
+            return Err(StoreError::Foreign {
+                path,
+                what: "its tables are another program's".to_owned(),
+            });
         }
         if found > known {
             return Err(StoreError::Newer { path, found, known });
@@ -179,7 +183,11 @@ impl Store {
     ///
     /// # Errors
     /// If the newest study is of something else and `fresh` does not ask for a new one.
-    pub fn study(mut self, key: &StudyKey, fresh: bool) -> Result<(StudyJournal, StudyKey), StoreError> {
+    pub fn study(
+        mut self,
+        key: &StudyKey,
+        fresh: bool,
+    ) -> Result<(StudyJournal, StudyKey), StoreError> {
         let path = self.path.clone();
         let wrap = |source| classify(&path, source);
         let newest = self.newest_study()?;
@@ -195,7 +203,8 @@ impl Store {
         let same: Option<i64> = if fresh {
             None
         } else {
-            let query = "SELECT id FROM study WHERE model_hash = ?1 AND tiles = ?2 AND space_hash = ?3
+            let query =
+                "SELECT id FROM study WHERE model_hash = ?1 AND tiles = ?2 AND space_hash = ?3
                  AND evaluator = ?4 AND seed = ?5 ORDER BY id DESC LIMIT 1";
             let values =
                 params![key.model_hash, key.tiles, key.space_hash, key.evaluator, seed as i64];
@@ -204,7 +213,8 @@ impl Store {
         let id = match same {
             Some(id) => id,
             None => {
-                let insert = "INSERT INTO study (model_hash, model_name, tiles, space_hash, evaluator,
+                let insert =
+                    "INSERT INTO study (model_hash, model_name, tiles, space_hash, evaluator,
                      seed, device, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, datetime('now'))";
                 let values = params![
                     key.model_hash,
@@ -244,7 +254,8 @@ fn compare(path: &Path, found: &StudyKey, wanted: &StudyKey) -> Result<(), Store
 
 /// A place where a database can be.
 fn check_place(path: &Path) -> Result<(), StoreError> {
-    let refuse = |what: &str| Err(StoreError::Path { path: path.to_owned(), what: what.to_owned() });
+    let refuse =
+        |what: &str| Err(StoreError::Path { path: path.to_owned(), what: what.to_owned() });
     if path.is_dir() {
         return refuse("it is a folder");
     }
@@ -297,9 +308,12 @@ pub(super) fn classify(path: &Path, source: rusqlite::Error) -> StoreError {
     let what = source.to_string();
     match source.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::DiskFull) => {
-            StoreError::ReadOnly { path, what }
-        }
+        Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::DiskFull,
+        ) => StoreError::ReadOnly { path, what },
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, what },
         Some(ErrorCode::NotADatabase) => StoreError::Foreign { path, what },
         _ => StoreError::Sqlite { path, source },

@@ -78,7 +78,8 @@ impl Store {
     pub fn history(&self) -> Result<Vec<HistoryEntry>, StoreError> {
         let wrap = |error| self.wrap(error);
         let (study, _) = self.newest()?;
-        let query = "SELECT trial, round, hash, predicted_cycles, measured_cycles, device, simulated,
+        let query =
+            "SELECT trial, round, hash, predicted_cycles, measured_cycles, device, simulated,
              elapsed_ms FROM incumbent WHERE study = ?1 ORDER BY rowid";
         let mut statement = self.db.prepare(query).map_err(wrap)?;
         let entry = |row: &rusqlite::Row<'_>| {
@@ -111,7 +112,9 @@ impl Store {
             self.db.query_row(counts, [study], pair).optional().map_err(wrap)?.unwrap_or((0, 0));
         let calibrations: i64 = self
             .db
-            .query_row("SELECT count(*) FROM calibration WHERE study = ?1", [study], |row| row.get(0))
+            .query_row("SELECT count(*) FROM calibration WHERE study = ?1", [study], |row| {
+                row.get(0)
+            })
             .map_err(wrap)?;
         let query = "SELECT coalesce(failure_kind, 'ok'), count(*), min(failure) FROM candidate
              WHERE study = ?1 GROUP BY failure_kind ORDER BY failure_kind";

@@ -248,24 +248,38 @@ impl Instruction {
             I::Sans { selector } => 0x40c0_0000 | u32::from(selector),
             I::Br { register: m } => 0x4300_0000 | register(m)? << 20,
             I::Bri { target } => 0x4080_0000 | code_target(target)?,
-            I::Call { register: m, target } => 0x1800_0000 | register(m)? << 20 | code_target(target)?,
+            I::Call { register: m, target } => {
+                0x1800_0000 | register(m)? << 20 | code_target(target)?
+            }
             I::Setzi { register: m, immediate } => {
                 0x1900_0000 | register(m)? << 20 | field("immediate", immediate, 0, 0xf_ffff)?
             }
-            I::Put { register: m, special } => 0x4300_8000 | register(m)? << 20 | u32::from(special),
-            I::Get { register: m, special } => 0x4100_0000 | register(m)? << 16 | u32::from(special),
-            I::Ld32 { register, base, delta, offset } => 0x0100_0000 | memory(register, base, delta, offset)?,
-            I::St32 { register, base, delta, offset } => 0x4f00_0000 | memory(register, base, delta, offset)?,
+            I::Put { register: m, special } => {
+                0x4300_8000 | register(m)? << 20 | u32::from(special)
+            }
+            I::Get { register: m, special } => {
+                0x4100_0000 | register(m)? << 16 | u32::from(special)
+            }
+            I::Ld32 { register, base, delta, offset } => {
+                0x0100_0000 | memory(register, base, delta, offset)?
+            }
+            I::St32 { register, base, delta, offset } => {
+                0x4f00_0000 | memory(register, base, delta, offset)?
+            }
             I::Add { register, source, immediate: value } => {
                 0x2200_0000 | immediate(register, source, u32::from(value as u16))?
             }
             I::And { register, source, immediate: value } => {
-                0x4200_0000 | immediate(register, source, field("immediate", value.into(), 0, 0xfff)?)?
+                0x4200_0000
+                    | immediate(register, source, field("immediate", value.into(), 0, 0xfff)?)?
             }
             I::Shl { register, source, immediate: value } => {
-                0x4200_a000 | immediate(register, source, field("immediate", value.into(), 0, 0xfff)?)?
+                0x4200_a000
+                    | immediate(register, source, field("immediate", value.into(), 0, 0xfff)?)?
             }
-            I::Brz { register: m, target } => 0x1300_0000 | register(m)? << 20 | code_target(target)?,
+            I::Brz { register: m, target } => {
+                0x1300_0000 | register(m)? << 20 | code_target(target)?
+            }
             I::Trap { immediate } => 0x4180_1000 | field("immediate", immediate.into(), 0, 0xfff)?,
             I::Nop => 0x19e0_0000,
             _ => unreachable!("exchange instructions are encoded by `encode`"),
@@ -344,7 +358,9 @@ fn decode_plain(word: u32) -> Result<Instruction, DecodeError> {
         0x01 => I::Ld32 { register: memory.0, base: memory.1, delta: memory.2, offset: memory.3 },
         0x4f => I::St32 { register: memory.0, base: memory.1, delta: memory.2, offset: memory.3 },
         0x22 => I::Add { register: m16, source: m20, immediate: word as u16 as i16 },
-        0x42 if word & 0xf000 == 0 => I::And { register: m16, source: m20, immediate: (word & 0xfff) as u16 },
+        0x42 if word & 0xf000 == 0 => {
+            I::And { register: m16, source: m20, immediate: (word & 0xfff) as u16 }
+        }
         0x42 if word & 0xf000 == 0xa000 => {
             I::Shl { register: m16, source: m20, immediate: (word & 0xfff) as u16 }
         }

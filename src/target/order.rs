@@ -4,7 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// Element type of a tensor.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
     schemars::JsonSchema,
 )]
 pub enum DataType {
@@ -71,7 +80,14 @@ pub enum ElementOrder {
 impl ElementOrder {
     /// Index of element (r, c) of a `rows` × `columns` matrix; `None` where the order does not apply
     /// to the shape or the element is outside.
-    pub fn index(self, dtype: DataType, rows: usize, columns: usize, r: usize, c: usize) -> Option<usize> {
+    pub fn index(
+        self,
+        dtype: DataType,
+        rows: usize,
+        columns: usize,
+        r: usize,
+        c: usize,
+    ) -> Option<usize> {
         use ElementOrder as O;
         let plain = match self {
             O::TransposedLeft => O::AmpLeft,
@@ -83,15 +99,22 @@ impl ElementOrder {
         plain.plain_index(dtype.inner(), columns, rows, c, r)
     }
 
-    fn plain_index(self, n: usize, rows: usize, columns: usize, r: usize, c: usize) -> Option<usize> {
+    fn plain_index(
+        self,
+        n: usize,
+        rows: usize,
+        columns: usize,
+        r: usize,
+        c: usize,
+    ) -> Option<usize> {
         if r >= rows || c >= columns {
             return None;
         }
         match self {
             ElementOrder::RowMajor => Some(r * columns + c),
-            ElementOrder::AmpLeft => columns
-                .is_multiple_of(n)
-                .then(|| (c / n) * rows * n + r * n + c % n),
+            ElementOrder::AmpLeft => {
+                columns.is_multiple_of(n).then(|| (c / n) * rows * n + r * n + c % n)
+            }
             ElementOrder::AmpRight => (rows.is_multiple_of(n) && columns.is_multiple_of(16))
                 .then(|| ((c / 16) * (rows / n) + r / n) * 16 * n + (c % 16) * n + r % n),
             ElementOrder::AmpOutput => columns.is_multiple_of(16).then(|| {
@@ -100,7 +123,8 @@ impl ElementOrder {
                 (c / 16) * 16 * rows + 16 * r + 2 * q + c % 2
             }),
             ElementOrder::BlockMajor(b, w) => {
-                let applies = rows.is_multiple_of(b) && columns.is_multiple_of(w) && b.is_multiple_of(n);
+                let applies =
+                    rows.is_multiple_of(b) && columns.is_multiple_of(w) && b.is_multiple_of(n);
                 applies.then(|| {
                     let panel = (r / b) * (columns / w) * (b / n) + (c / w) * (b / n) + (r % b) / n;
                     panel * n * w + (c % w) * n + r % n

@@ -54,9 +54,7 @@ pub fn lanes(rows: &[RowEvents]) -> Result<(), (TileId, String)> {
         };
         for send in row.sends.iter().filter(|send| send.sctl & 4 != 0) {
             let end = send.start + send.items;
-            let at = partner
-                .sends
-                .partition_point(|other| other.start + other.items <= send.start);
+            let at = partner.sends.partition_point(|other| other.start + other.items <= send.start);
             if let Some(other) = partner.sends.get(at).filter(|other| other.start < end) {
                 let what = format!("it sends at event {} while its lane is lent", other.start);
                 return Err((tile.partner(), what));
@@ -107,25 +105,19 @@ fn ordinary(tile: TileId, rows: &[RowEvents]) -> Vec<Stream> {
         };
         let way = route(source, tile);
         let latency = way.write_latency;
-        overlaps(
-            &sender.sends,
-            start,
-            end,
-            way.time_to_mux + 1,
-            |send, first, items| {
-                if send.sctl & 4 == 0 && send.sctl & way.direction as u8 != 0 {
-                    streams.push(Stream {
-                        sent: first,
-                        arrival: first + latency,
-                        source,
-                        from: send.address + (first - send.start) * 4,
-                        items,
-                        item_bytes: 4,
-                        direction: 0,
-                    });
-                }
-            },
-        );
+        overlaps(&sender.sends, start, end, way.time_to_mux + 1, |send, first, items| {
+            if send.sctl & 4 == 0 && send.sctl & way.direction as u8 != 0 {
+                streams.push(Stream {
+                    sent: first,
+                    arrival: first + latency,
+                    source,
+                    from: send.address + (first - send.start) * 4,
+                    items,
+                    item_bytes: 4,
+                    direction: 0,
+                });
+            }
+        });
     }
     streams
 }
@@ -175,10 +167,7 @@ fn overlaps(
     let shift = |event: u32| i64::from(event) - i64::from(time);
     let (start, end) = (shift(start), shift(end));
     let first = sends.partition_point(|send| i64::from(send.start + send.items) <= start);
-    for send in sends[first..]
-        .iter()
-        .take_while(|send| i64::from(send.start) < end)
-    {
+    for send in sends[first..].iter().take_while(|send| i64::from(send.start) < end) {
         let from = start.max(i64::from(send.start));
         let to = end.min(i64::from(send.start + send.items));
         if from < to {
@@ -193,16 +182,7 @@ fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
     let mut pics: Vec<(u32, Pic)> = row
         .pics
         .iter()
-        .map(|(event, pic)| {
-            (
-                if pic.format {
-                    event + FORMAT_LEAD
-                } else {
-                    *event
-                },
-                *pic,
-            )
-        })
+        .map(|(event, pic)| (if pic.format { event + FORMAT_LEAD } else { *event }, *pic))
         .collect();
     pics.sort_by_key(|(event, _)| *event);
     let mut controls = pics.iter().peekable();
@@ -258,9 +238,7 @@ fn receiver(streams: &[Stream], row: &RowEvents) -> Result<(), String> {
         let at = streams.partition_point(|stream| stream.arrival + stream.items <= *event);
         let under = streams.get(at).filter(|stream| stream.arrival <= *event);
         if under.is_some_and(|stream| stream.item_bytes == 4) {
-            return Err(format!(
-                "the format changes at event {event} while ordinary words arrive"
-            ));
+            return Err(format!("the format changes at event {event} while ordinary words arrive"));
         }
     }
     Ok(())

@@ -102,26 +102,15 @@ impl<'a> Machine<'a> {
         silicon: &'a Silicon,
         routines: BTreeMap<u32, Routine>,
     ) -> Result<Machine<'a>, DeviceError> {
-        let mut tiles: Vec<Tile> = application
-            .tiles
-            .par_iter()
-            .map(Tile::load)
-            .collect::<Result<_, DeviceError>>()?;
+        let mut tiles: Vec<Tile> =
+            application.tiles.par_iter().map(Tile::load).collect::<Result<_, DeviceError>>()?;
         tiles.sort_by_key(|tile| tile.id);
-        if (0..)
-            .map(TileId)
-            .zip(&tiles)
-            .any(|(id, tile)| id != tile.id)
-        {
+        if (0..).map(TileId).zip(&tiles).any(|(id, tile)| id != tile.id) {
             return Err(DeviceError::Data(
                 "the images are not those of tiles 0, 1, 2, …".to_owned(),
             ));
         }
-        Ok(Machine {
-            silicon,
-            routines,
-            tiles,
-        })
+        Ok(Machine { silicon, routines, tiles })
     }
 
     /// Writes host data to its places: physical tile, address, range of the byte string.
@@ -135,10 +124,7 @@ impl<'a> Machine<'a> {
     ) -> Result<(), DeviceError> {
         for (tile, address, range) in places {
             let piece = bytes.get(range.clone()).ok_or_else(|| {
-                DeviceError::Data(format!(
-                    "{} bytes of host data, more are needed",
-                    bytes.len()
-                ))
+                DeviceError::Data(format!("{} bytes of host data, more are needed", bytes.len()))
             })?;
             let index = self.index(*tile)?;
             self.tiles[index].write(*address, piece)?;
@@ -154,11 +140,7 @@ impl<'a> Machine<'a> {
         &self,
         places: &[(u32, u32, std::ops::Range<usize>)],
     ) -> Result<Vec<u8>, DeviceError> {
-        let length = places
-            .iter()
-            .map(|(_, _, range)| range.end)
-            .max()
-            .unwrap_or(0);
+        let length = places.iter().map(|(_, _, range)| range.end).max().unwrap_or(0);
         let mut bytes = vec![0; length];
         for (tile, address, range) in places {
             let tile = &self.tiles[self.index(*tile)?];
@@ -171,11 +153,9 @@ impl<'a> Machine<'a> {
     fn index(&self, physical: u32) -> Result<usize, DeviceError> {
         let number = u16::try_from(physical).ok().and_then(PhysicalTile::new);
         let index = number.map(|tile| usize::from(tile.logical().0));
-        index
-            .filter(|index| *index < self.tiles.len())
-            .ok_or_else(|| {
-                DeviceError::Data(format!("host data for tile {physical}, which has no image"))
-            })
+        index.filter(|index| *index < self.tiles.len()).ok_or_else(|| {
+            DeviceError::Data(format!("host data for tile {physical}, which has no image"))
+        })
     }
 
     /// Runs the program to its end.
@@ -185,17 +165,10 @@ impl<'a> Machine<'a> {
     pub fn run(&mut self) -> Result<Run, DeviceError> {
         loop {
             let (silicon, routines) = (self.silicon, &self.routines);
-            let results: Vec<_> = self
-                .tiles
-                .par_iter_mut()
-                .map(|tile| tile.run(silicon, routines))
-                .collect();
+            let results: Vec<_> =
+                self.tiles.par_iter_mut().map(|tile| tile.run(silicon, routines)).collect();
             results.into_iter().collect::<Result<Vec<()>, _>>()?;
-            let stopped = self
-                .tiles
-                .iter()
-                .filter(|tile| tile.pause == Pause::Stop)
-                .count();
+            let stopped = self.tiles.iter().filter(|tile| tile.pause == Pause::Stop).count();
             if stopped == self.tiles.len() {
                 return Ok(self.finished());
             }
@@ -213,11 +186,8 @@ impl<'a> Machine<'a> {
         let start = self.tiles.iter().map(|tile| tile.clock).max().unwrap_or(0) + self.silicon.sync;
         let instruction = self.silicon.instruction;
         let routines = &self.routines;
-        let called: Vec<Option<RowEvents>> = self
-            .tiles
-            .par_iter()
-            .map(|tile| tile.row(routines))
-            .collect::<Result<_, _>>()?;
+        let called: Vec<Option<RowEvents>> =
+            self.tiles.par_iter().map(|tile| tile.row(routines)).collect::<Result<_, _>>()?;
         let calls: Vec<bool> = called.iter().map(Option::is_some).collect();
         let rows: Vec<RowEvents> = called.into_iter().map(Option::unwrap_or_default).collect();
         lanes(&rows).map_err(|(tile, what)| self.tiles[usize::from(tile.0)].fault(what))?;
@@ -228,17 +198,11 @@ impl<'a> Machine<'a> {
             .map(|tile| arrivals(tile.id, &rows).map_err(|what| tile.fault(what)))
             .collect::<Result<_, _>>()?;
         let read = |tile: usize, from: u32, count: u32| {
-            tiles[tile]
-                .bytes(from, u64::from(count))
-                .map(<[u8]>::to_vec)
+            tiles[tile].bytes(from, u64::from(count)).map(<[u8]>::to_vec)
         };
         let written = payloads(&moved, read)?;
         let pieces = moved.into_par_iter().zip(written);
-        let writes = self
-            .tiles
-            .par_iter_mut()
-            .zip(pieces)
-            .zip(rows.par_iter().zip(&calls));
+        let writes = self.tiles.par_iter_mut().zip(pieces).zip(rows.par_iter().zip(&calls));
         let results: Vec<Result<(), DeviceError>> = writes
             .map(|((tile, (moved, written)), (row, calls))| {
                 for (arrival, bytes) in moved.iter().zip(written) {
@@ -258,47 +222,27 @@ impl<'a> Machine<'a> {
     }
 
     fn finished(&self) -> Run {
-        let first = self
-            .tiles
-            .iter()
-            .filter_map(|tile| tile.samples.first())
-            .min();
+        let first = self.tiles.iter().filter_map(|tile| tile.samples.first()).min();
         let origin = first.copied().unwrap_or(0);
-        let samples = self
-            .tiles
-            .iter()
-            .map(|tile| tile.samples.len())
-            .min()
-            .unwrap_or(0);
+        let samples = self.tiles.iter().map(|tile| tile.samples.len()).min().unwrap_or(0);
         // Samples: start, one before every step, one after the last, end.
         let latest = |index: usize| {
             let at = self.tiles.iter().filter_map(|tile| tile.samples.get(index));
             at.max().copied().unwrap_or(0) - origin
         };
         let steps = (1..samples.saturating_sub(2))
-            .map(|index| StepCycles {
-                arrival: latest(index),
-                end: latest(index + 1),
-            })
+            .map(|index| StepCycles { arrival: latest(index), end: latest(index + 1) })
             .collect();
-        Run {
-            cycles: latest(samples.saturating_sub(1)),
-            steps,
-        }
+        Run { cycles: latest(samples.saturating_sub(1)), steps }
     }
 }
 
 impl Tile {
     /// A tile with its image in memory, at its entry.
     fn load(image: &TileImage) -> Result<Tile, DeviceError> {
-        let number = u16::try_from(image.physical_tile)
-            .ok()
-            .and_then(PhysicalTile::new);
+        let number = u16::try_from(image.physical_tile).ok().and_then(PhysicalTile::new);
         let Some(id) = number.map(PhysicalTile::logical) else {
-            return Err(DeviceError::Data(format!(
-                "there is no tile {}",
-                image.physical_tile
-            )));
+            return Err(DeviceError::Data(format!("there is no tile {}", image.physical_tile)));
         };
         let mut tile = Tile {
             id,
@@ -323,11 +267,7 @@ impl Tile {
     }
 
     fn fault(&self, what: String) -> DeviceError {
-        DeviceError::Fault {
-            tile: self.id.0,
-            pc: self.pc,
-            what,
-        }
+        DeviceError::Fault { tile: self.id.0, pc: self.pc, what }
     }
 
     fn bytes(&self, address: u32, count: u64) -> Result<&[u8], DeviceError> {
@@ -370,9 +310,7 @@ impl Tile {
     }
 
     fn special(&mut self, number: u8) -> Result<&mut u32, DeviceError> {
-        let unknown = self.fault(format!(
-            "the special register {number:#x} does not belong here"
-        ));
+        let unknown = self.fault(format!("the special register {number:#x} does not belong here"));
         self.specials.find(number).ok_or(unknown)
     }
 
@@ -394,16 +332,7 @@ impl Tile {
         }
         let selected = self.specials.incoming_mux as u16;
         if selected != NO_SOURCE {
-            row.selects.insert(
-                0,
-                (
-                    0,
-                    Xpic {
-                        paired: false,
-                        source: selected,
-                    },
-                ),
-            );
+            row.selects.insert(0, (0, Xpic { paired: false, source: selected }));
         }
         Ok(row)
     }
@@ -419,9 +348,7 @@ impl Tile {
             self.clock += silicon.instruction;
             self.pc += 4;
             match instruction {
-                Instruction::Sync {
-                    zone: zone @ (ZONE_EXCHANGE | ZONE_IDLE),
-                } => {
+                Instruction::Sync { zone: zone @ (ZONE_EXCHANGE | ZONE_IDLE) } => {
                     self.pause = Pause::Sync(zone);
                     return Ok(());
                 }
@@ -434,31 +361,16 @@ impl Tile {
                     return Err(self.fault(format!("trap {immediate}")));
                 }
                 Instruction::Sans { .. } | Instruction::Nop => {}
-                Instruction::Setzi {
-                    register,
-                    immediate,
-                } => self.set(register, immediate),
-                Instruction::Shl {
-                    register,
-                    source,
-                    immediate,
-                } => {
+                Instruction::Setzi { register, immediate } => self.set(register, immediate),
+                Instruction::Shl { register, source, immediate } => {
                     let value = self.m[usize::from(source)].checked_shl(immediate.into());
                     self.set(register, value.unwrap_or(0));
                 }
-                Instruction::Add {
-                    register,
-                    source,
-                    immediate,
-                } => {
+                Instruction::Add { register, source, immediate } => {
                     let value = self.m[usize::from(source)].wrapping_add_signed(immediate.into());
                     self.set(register, value);
                 }
-                Instruction::And {
-                    register,
-                    source,
-                    immediate,
-                } => {
+                Instruction::And { register, source, immediate } => {
                     self.set(register, self.m[usize::from(source)] & u32::from(immediate));
                 }
                 Instruction::Put { register, special } => {
@@ -469,21 +381,11 @@ impl Tile {
                     let value = *self.special(special)?;
                     self.set(register, value);
                 }
-                Instruction::Ld32 {
-                    register,
-                    base,
-                    delta,
-                    offset,
-                } => {
+                Instruction::Ld32 { register, base, delta, offset } => {
                     let value = self.word(self.place(base, delta, offset))?;
                     self.set(register, value);
                 }
-                Instruction::St32 {
-                    register,
-                    base,
-                    delta,
-                    offset,
-                } => {
+                Instruction::St32 { register, base, delta, offset } => {
                     let value = self.m[usize::from(register)].to_le_bytes();
                     self.write(self.place(base, delta, offset), &value)?;
                 }
@@ -532,11 +434,7 @@ impl Tile {
 
     /// The row that the next instruction calls; `None` if it calls none.
     fn row(&self, routines: &BTreeMap<u32, Routine>) -> Result<Option<RowEvents>, DeviceError> {
-        let Instruction::Call {
-            register: LINK_REGISTER,
-            target,
-        } = self.fetch()?
-        else {
+        let Instruction::Call { register: LINK_REGISTER, target } = self.fetch()? else {
             return Ok(None);
         };
         if routines.contains_key(&target) {
@@ -549,9 +447,8 @@ impl Tile {
         loop {
             let count = available.min(length);
             let bytes = self.bytes(target, 4 * count as u64)?.chunks_exact(4);
-            let words: Vec<u32> = bytes
-                .map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]))
-                .collect();
+            let words: Vec<u32> =
+                bytes.map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
             match rows::read(&words, target) {
                 Ok(row) => return self.based(row).map(Some),
                 Err(what) if count == available => return Err(self.fault(what)),

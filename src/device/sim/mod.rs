@@ -31,9 +31,7 @@ pub struct SimulatedDevice {
 
 impl Default for SimulatedDevice {
     fn default() -> SimulatedDevice {
-        SimulatedDevice {
-            silicon: Silicon::built_in(),
-        }
+        SimulatedDevice { silicon: Silicon::built_in() }
     }
 }
 
@@ -43,18 +41,13 @@ impl SimulatedDevice {
     /// # Errors
     /// If the text is no profile.
     pub fn with_profile(text: &str) -> Result<SimulatedDevice, serde_json::Error> {
-        Ok(SimulatedDevice {
-            silicon: Silicon::parse(text)?,
-        })
+        Ok(SimulatedDevice { silicon: Silicon::parse(text)? })
     }
 }
 
 impl Device for SimulatedDevice {
     fn identity(&self) -> Identity {
-        Identity {
-            name: format!("sim:{}", self.silicon.name),
-            simulated: true,
-        }
+        Identity { name: format!("sim:{}", self.silicon.name), simulated: true }
     }
 
     fn measure(

@@ -67,18 +67,9 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
                 row.horizon += events;
                 row.selects.push((row.horizon, xpic));
             }
-            Instruction::Send {
-                items,
-                address,
-                sctl,
-            } => {
-                stream = Some(row.send(
-                    Stream {
-                        address: address * item_bytes(sctl),
-                        sctl,
-                    },
-                    items,
-                ));
+            Instruction::Send { items, address, sctl } => {
+                stream =
+                    Some(row.send(Stream { address: address * item_bytes(sctl), sctl }, items));
             }
             Instruction::SendOff { items, delta, sctl } => {
                 let last = stream.ok_or("a send continues nothing")?;
@@ -93,13 +84,7 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
                     Control::Xpic(xpic) => row.selects.push((now + 1, xpic)),
                 }
             }
-            Instruction::SendPicp {
-                items,
-                address: place,
-                sctl,
-                pic,
-                xpic,
-            } => {
+            Instruction::SendPicp { items, address: place, sctl, pic, xpic } => {
                 if !(address / 4 + at as u32).is_multiple_of(2) {
                     return Err(format!(
                         "word {at} of a row: a two-word instruction at an odd word"
@@ -108,21 +93,14 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
                 if sctl == 0 {
                     row.horizon += items;
                 } else {
-                    stream = Some(row.send(
-                        Stream {
-                            address: place * item_bytes(sctl),
-                            sctl,
-                        },
-                        items,
-                    ));
+                    stream =
+                        Some(row.send(Stream { address: place * item_bytes(sctl), sctl }, items));
                 }
                 row.pics.push((now + 1, pic));
                 row.selects.push((now + 1, xpic));
             }
             other => {
-                return Err(format!(
-                    "word {at} of a row: {other:?} is no exchange instruction"
-                ));
+                return Err(format!("word {at} of a row: {other:?} is no exchange instruction"));
             }
         }
         at += length;
@@ -147,18 +125,10 @@ impl RowEvents {
             Some(last) => last.items += items,
             None => {
                 let Stream { address, sctl } = stream;
-                self.sends.push(Send {
-                    start: self.horizon,
-                    items,
-                    address,
-                    sctl,
-                });
+                self.sends.push(Send { start: self.horizon, items, address, sctl });
             }
         }
         self.horizon += items;
-        Stream {
-            address: stream.address + items * bytes,
-            ..stream
-        }
+        Stream { address: stream.address + items * bytes, ..stream }
     }
 }

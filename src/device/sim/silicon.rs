@@ -179,11 +179,8 @@ impl Silicon {
             Kernel::Softmax(softmax) => self.softmax_time(softmax, n(2)),
             Kernel::Cast(cast) => {
                 let narrow = cast.to == DataType::F8;
-                let (step, group) = if narrow {
-                    (self.cast.narrow, 48.0)
-                } else {
-                    (self.cast.wide, 12.0)
-                };
+                let (step, group) =
+                    if narrow { (self.cast.narrow, 48.0) } else { (self.cast.wide, 12.0) };
                 self.cast.call + step * up(n(2), group)
             }
             Kernel::CastStrips(cast) => self.cast_strips_time(cast, n(2), n(3)),
@@ -206,11 +203,8 @@ impl Silicon {
             DataType::F8 => (&self.product8, 32),
             _ => (&self.product, 16),
         };
-        let panel = if gemm.interleaved {
-            figures.panel_interleaved
-        } else {
-            figures.panel_standard
-        };
+        let panel =
+            if gemm.interleaved { figures.panel_interleaved } else { figures.panel_standard };
         let passes = f64::from(gemm.inner.div_ceil(depth) * gemm.columns.div_ceil(16));
         figures.call + passes * (panel + figures.row * f64::from(gemm.rows))
     }
@@ -224,21 +218,13 @@ impl Silicon {
 
     fn softmax_time(&self, softmax: &Softmax, rows: f64) -> f64 {
         let figures = &self.softmax;
-        let tail = if softmax.width == softmax.pitch {
-            0.0
-        } else {
-            figures.tail
-        };
+        let tail = if softmax.width == softmax.pitch { 0.0 } else { figures.tail };
         let row = figures.row + figures.full * f64::from(softmax.width / 16) + tail;
         let whole = figures.call + 6.0 * (rows / 6.0).ceil() * row;
         let steps = f64::from(softmax.pitch.div_ceil(48));
         let split_row = figures.split_row + figures.split_step * steps;
         let split = figures.split_call + 6.0 * (rows / 2.0).ceil() * split_row;
-        if softmax.width >= 128 {
-            whole.min(split)
-        } else {
-            whole
-        }
+        if softmax.width >= 128 { whole.min(split) } else { whole }
     }
 
     fn cast_strips_time(&self, cast: &CastStrips, rows: f64, blocks: f64) -> f64 {

@@ -49,10 +49,8 @@ fn entangled(moved: &[Vec<Arrival>]) -> Vec<(usize, usize)> {
     }
     let reads: Vec<Union> = reads.into_iter().map(union).collect();
     let write = |a: &Arrival| (a.to, a.to + size(a));
-    let writes: Vec<Union> = moved
-        .iter()
-        .map(|arrivals| union(arrivals.iter().map(write).collect()))
-        .collect();
+    let writes: Vec<Union> =
+        moved.iter().map(|arrivals| union(arrivals.iter().map(write).collect())).collect();
     let mut found = vec![];
     for (tile, arrivals) in moved.iter().enumerate() {
         for (index, arrival) in arrivals.iter().enumerate() {
@@ -123,32 +121,18 @@ mod tests {
     use super::*;
 
     fn arrival(sent: u32, source: u16, from: u32, to: u32, items: u32) -> Arrival {
-        Arrival {
-            sent,
-            written: sent + 55,
-            source: TileId(source),
-            from,
-            to,
-            items,
-            item_bytes: 4,
-        }
+        Arrival { sent, written: sent + 55, source: TileId(source), from, to, items, item_bytes: 4 }
     }
 
     /// Memory in which every byte tells its tile and address.
     fn memory(tile: usize, at: u32, count: u32) -> Result<Vec<u8>, ()> {
-        Ok((at..at + count)
-            .map(|at| (tile as u32 * 64 + at) as u8)
-            .collect())
+        Ok((at..at + count).map(|at| (tile as u32 * 64 + at) as u8).collect())
     }
 
     #[test]
     fn what_is_forwarded_is_what_was_received_before() {
         // Tile 0's words reach tile 1 from event 55 on, which sends them on to tile 2.
-        let moved = vec![
-            vec![],
-            vec![arrival(0, 0, 0, 16, 10)],
-            vec![arrival(50, 1, 16, 0, 10)],
-        ];
+        let moved = vec![vec![], vec![arrival(0, 0, 0, 16, 10)], vec![arrival(50, 1, 16, 0, 10)]];
         let found = payloads(&moved, memory).unwrap();
         let old = memory(1, 16, 40).unwrap();
         let new = memory(0, 0, 40).unwrap();
@@ -168,17 +152,9 @@ mod tests {
 
     #[test]
     fn only_what_meets_is_followed() {
-        let moved = vec![
-            vec![],
-            vec![arrival(0, 0, 0, 64, 4)],
-            vec![arrival(0, 1, 0, 0, 4)],
-        ];
+        let moved = vec![vec![], vec![arrival(0, 0, 0, 64, 4)], vec![arrival(0, 1, 0, 0, 4)]];
         assert!(entangled(&moved).is_empty());
-        let moved = vec![
-            vec![],
-            vec![arrival(0, 0, 0, 12, 4)],
-            vec![arrival(0, 1, 0, 0, 4)],
-        ];
+        let moved = vec![vec![], vec![arrival(0, 0, 0, 12, 4)], vec![arrival(0, 1, 0, 0, 4)]];
         assert_eq!(entangled(&moved), [(1, 0), (2, 0)]);
     }
 }

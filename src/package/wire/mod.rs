@@ -1,8 +1,6 @@
 //! Generated Cap'n Proto code; how it was made stands in `../schema/shared.capnp`.
 #![expect(
     missing_docs,
-    unreachable_pub,
-    clippy::all,
     clippy::unwrap_used,
     reason = "generated code, kept as the generator writes it"
 )]
