@@ -39,12 +39,36 @@ struct Stream {
     from: u32,
     items: u32,
     item_bytes: u32,
+    direction: u32,
+}
+
+/// Whether every sender has its lane: a paired send borrows the partner's, which cannot send at
+/// the same time (`target/ipu21.md` §3.3).
+///
+/// # Errors
+/// The tile that sends while its lane is lent, and when.
+pub fn lanes(rows: &[RowEvents]) -> Result<(), (TileId, String)> {
+    for (tile, row) in (0..).map(TileId).zip(rows) {
+        let Some(partner) = rows.get(usize::from(tile.partner().0)) else {
+            continue;
+        };
+        for send in row.sends.iter().filter(|send| send.sctl & 4 != 0) {
+            let end = send.start + send.items;
+            let at = partner.sends.partition_point(|other| other.start + other.items <= send.start);
+            if let Some(other) = partner.sends.get(at).filter(|other| other.start < end) {
+                let what = format!("it sends at event {} while its lane is lent", other.start);
+                return Err((tile.partner(), what));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Everything that arrives at `tile`, in the order in which it is written; `rows` by logical tile.
 ///
 /// # Errors
-/// If words arrive before any pointer is set, or in another format than they are sent.
+/// If words arrive before any pointer is set, two at once, or in another format than they are sent,
+/// or if the format changes under ordinary words.
 pub fn arrivals(tile: TileId, rows: &[RowEvents]) -> Result<Vec<Arrival>, String> {
     let mut streams = ordinary(tile, rows);
     paired(tile, tile, rows, &mut streams);
@@ -73,8 +97,12 @@ fn windows(row: &RowEvents, paired: bool) -> impl Iterator<Item = (u32, u32, u16
 fn ordinary(tile: TileId, rows: &[RowEvents]) -> Vec<Stream> {
     let mut streams = vec![];
     for (start, end, source) in windows(&rows[usize::from(tile.0)], false) {
-        let Some(source) = PhysicalTile::new(source).map(PhysicalTile::logical) else { continue };
-        let Some(sender) = rows.get(usize::from(source.0)) else { continue };
+        let Some(source) = PhysicalTile::new(source).map(PhysicalTile::logical) else {
+            continue;
+        };
+        let Some(sender) = rows.get(usize::from(source.0)) else {
+            continue;
+        };
         let way = route(source, tile);
         let latency = way.write_latency;
         overlaps(&sender.sends, start, end, way.time_to_mux + 1, |send, first, items| {
@@ -86,6 +114,7 @@ fn ordinary(tile: TileId, rows: &[RowEvents]) -> Vec<Stream> {
                     from: send.address + (first - send.start) * 4,
                     items,
                     item_bytes: 4,
+                    direction: 0,
                 });
             }
         });
@@ -95,13 +124,17 @@ fn ordinary(tile: TileId, rows: &[RowEvents]) -> Vec<Stream> {
 
 /// What `selector`'s paired selections bring to `tile` (the selector itself or its partner).
 fn paired(tile: TileId, selector: TileId, rows: &[RowEvents], streams: &mut Vec<Stream>) {
-    let Some(row) = rows.get(usize::from(selector.0)) else { return };
+    let Some(row) = rows.get(usize::from(selector.0)) else {
+        return;
+    };
     let lane = selector.physical().0 & 2;
     for (start, end, value) in windows(row, true) {
         let Some(source) = PhysicalTile::new(value ^ lane).map(PhysicalTile::logical) else {
             continue;
         };
-        let Some(sender) = rows.get(usize::from(source.0)) else { continue };
+        let Some(sender) = rows.get(usize::from(source.0)) else {
+            continue;
+        };
         let way = route(source, selector);
         if !way.destination_is_early {
             continue;
@@ -116,6 +149,7 @@ fn paired(tile: TileId, selector: TileId, rows: &[RowEvents], streams: &mut Vec<
                     from: send.address + (first - send.start) * 8,
                     items,
                     item_bytes: 8,
+                    direction: route(source, tile).direction as u32,
                 });
             }
         });
@@ -144,6 +178,7 @@ fn overlaps(
 
 /// Splits streams where the pointer is set anew, and gives every piece its address.
 fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
+    receiver(streams, row)?;
     let mut pics: Vec<(u32, Pic)> = row
         .pics
         .iter()
@@ -159,17 +194,22 @@ fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
         while done < stream.items {
             let now = stream.arrival + done;
             while let Some((_, pic)) = controls.next_if(|(event, _)| *event <= now) {
-                if pic.format { format = pic.value } else { pointer = Some(pic.value * 4) }
+                if pic.format {
+                    format = pic.value;
+                } else {
+                    pointer = Some(row.incoming_base.wrapping_add(pic.value * 4));
+                }
             }
             let until = controls.peek().map_or(u32::MAX, |(event, _)| *event);
             let items = (stream.items - done).min(until - now);
-            if (stream.item_bytes == 8) != (format != 0) {
+            if stream.direction != format {
+                let bytes = stream.item_bytes;
                 return Err(format!(
-                    "items of {} bytes arrive in format {format}",
-                    stream.item_bytes
+                    "items of {bytes} bytes arrive at event {now} in format {format}"
                 ));
             }
             let to = pointer.ok_or("words arrive before a pointer is set")?;
+            let end = to.checked_add(items * stream.item_bytes);
             arrivals.push(Arrival {
                 sent: stream.sent + done,
                 written: now,
@@ -179,9 +219,27 @@ fn write(streams: &[Stream], row: &RowEvents) -> Result<Vec<Arrival>, String> {
                 items,
                 item_bytes: stream.item_bytes,
             });
-            pointer = Some(to + items * stream.item_bytes);
+            pointer = Some(end.ok_or("words arrive beyond any address")?);
             done += items;
         }
     }
     Ok(arrivals)
+}
+
+/// What stops the chip's receiver whatever the pointer: one lane takes one item an event, and the
+/// format may not change while ordinary words are written (`target/ipu21.md` §2.5, R1 to R3).
+fn receiver(streams: &[Stream], row: &RowEvents) -> Result<(), String> {
+    for pair in streams.windows(2) {
+        if pair[1].arrival < pair[0].arrival + pair[0].items {
+            return Err(format!("two items arrive at event {}", pair[1].arrival));
+        }
+    }
+    for (event, _) in row.pics.iter().filter(|(_, pic)| pic.format) {
+        let at = streams.partition_point(|stream| stream.arrival + stream.items <= *event);
+        let under = streams.get(at).filter(|stream| stream.arrival <= *event);
+        if under.is_some_and(|stream| stream.item_bytes == 4) {
+            return Err(format!("the format changes at event {event} while ordinary words arrive"));
+        }
+    }
+    Ok(())
 }

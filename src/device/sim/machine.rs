@@ -6,14 +6,15 @@ use rayon::prelude::*;
 
 use crate::device::{DeviceError, StepCycles};
 use crate::kernels::{Kernel, Memory, execute};
-use crate::package::Application;
-use crate::target::instruction::{LINK_REGISTER, ZERO_REGISTER};
+use crate::package::{Application, TileImage};
+use crate::target::instruction::{LINK_REGISTER, ZERO_REGISTER, special};
 use crate::target::sram::{EXECUTABLE_END, MEMORY_END, MEMORY_START};
-use crate::target::{Instruction, PhysicalTile, TileId, decode};
+use crate::target::{Instruction, NO_SOURCE, PhysicalTile, TileId, Xpic, decode};
 
-use super::exchange::{Arrival, arrivals};
+use super::exchange::{Arrival, arrivals, lanes};
 use super::rows::{self, RowEvents};
 use super::silicon::Silicon;
+use super::transport::payloads;
 
 /// What a call can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +30,36 @@ pub enum Routine {
 /// Why a tile stopped running for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
-    /// At a synchronization.
-    Sync,
+    /// At a synchronization of this zone.
+    Sync(u8),
     /// For good.
     Stop,
+}
+
+/// Zone of a tile that exchanges (`target/ipu21.md` §2.8).
+const ZONE_EXCHANGE: u8 = 3;
+/// Zone of a tile that sits a phase out.
+const ZONE_IDLE: u8 = 1;
+
+/// The special registers that exchange depends on.
+#[derive(Clone, Copy, Debug)]
+struct Specials {
+    incoming_base: u32,
+    outgoing_base: u32,
+    incoming_mux: u32,
+    incoming_dcount: u32,
+}
+
+impl Specials {
+    fn find(&mut self, number: u8) -> Option<&mut u32> {
+        match number {
+            special::INCOMING_BASE => Some(&mut self.incoming_base),
+            special::OUTGOING_BASE => Some(&mut self.outgoing_base),
+            special::INCOMING_MUX => Some(&mut self.incoming_mux),
+            special::INCOMING_DCOUNT => Some(&mut self.incoming_dcount),
+            _ => None,
+        }
+    }
 }
 
 struct Tile {
@@ -40,6 +67,7 @@ struct Tile {
     memory: Vec<u8>,
     pc: u32,
     m: [u32; 16],
+    specials: Specials,
     clock: u64,
     samples: Vec<u64>,
     pause: Pause,
@@ -74,20 +102,8 @@ impl<'a> Machine<'a> {
         silicon: &'a Silicon,
         routines: BTreeMap<u32, Routine>,
     ) -> Result<Machine<'a>, DeviceError> {
-        let mut tiles: Vec<Tile> = application
-            .tiles
-            .par_iter()
-            .map(|image| {
-                let id = PhysicalTile(image.physical_tile as u16).logical();
-                let mut memory = vec![0; (MEMORY_END - MEMORY_START).0 as usize];
-                for segment in &image.segments {
-                    let at = (segment.address - MEMORY_START.0) as usize;
-                    memory[at..at + segment.data.len()].copy_from_slice(&segment.data);
-                }
-                let (pc, m, clock) = (image.entry_point, [0; 16], 0);
-                Tile { id, memory, pc, m, clock, samples: vec![], pause: Pause::Sync }
-            })
-            .collect();
+        let mut tiles: Vec<Tile> =
+            application.tiles.par_iter().map(Tile::load).collect::<Result<_, DeviceError>>()?;
         tiles.sort_by_key(|tile| tile.id);
         if (0..).map(TileId).zip(&tiles).any(|(id, tile)| id != tile.id) {
             return Err(DeviceError::Data(
@@ -110,9 +126,8 @@ impl<'a> Machine<'a> {
             let piece = bytes.get(range.clone()).ok_or_else(|| {
                 DeviceError::Data(format!("{} bytes of host data, more are needed", bytes.len()))
             })?;
-            let tile = PhysicalTile(*tile as u16).logical();
-            let at = (address - MEMORY_START.0) as usize;
-            self.tiles[usize::from(tile.0)].memory[at..at + piece.len()].copy_from_slice(piece);
+            let index = self.index(*tile)?;
+            self.tiles[index].write(*address, piece)?;
         }
         Ok(())
     }
@@ -128,12 +143,19 @@ impl<'a> Machine<'a> {
         let length = places.iter().map(|(_, _, range)| range.end).max().unwrap_or(0);
         let mut bytes = vec![0; length];
         for (tile, address, range) in places {
-            let tile = PhysicalTile(*tile as u16).logical();
-            let at = (address - MEMORY_START.0) as usize;
-            let memory = &self.tiles[usize::from(tile.0)].memory;
-            bytes[range.clone()].copy_from_slice(&memory[at..at + range.len()]);
+            let tile = &self.tiles[self.index(*tile)?];
+            bytes[range.clone()].copy_from_slice(tile.bytes(*address, range.len() as u64)?);
         }
         Ok(bytes)
+    }
+
+    /// Place of a physical tile in `tiles`.
+    fn index(&self, physical: u32) -> Result<usize, DeviceError> {
+        let number = u16::try_from(physical).ok().and_then(PhysicalTile::new);
+        let index = number.map(|tile| usize::from(tile.logical().0));
+        index.filter(|index| *index < self.tiles.len()).ok_or_else(|| {
+            DeviceError::Data(format!("host data for tile {physical}, which has no image"))
+        })
     }
 
     /// Runs the program to its end.
@@ -151,7 +173,7 @@ impl<'a> Machine<'a> {
                 return Ok(self.finished());
             }
             if stopped > 0 {
-                let waiting = self.tiles.iter().find(|tile| tile.pause == Pause::Sync);
+                let waiting = self.tiles.iter().find(|tile| tile.pause != Pause::Stop);
                 let waiting = waiting.expect("not all tiles stopped");
                 return Err(waiting.fault("it waits for tiles that have stopped".to_owned()));
             }
@@ -168,31 +190,25 @@ impl<'a> Machine<'a> {
             self.tiles.par_iter().map(|tile| tile.row(routines)).collect::<Result<_, _>>()?;
         let calls: Vec<bool> = called.iter().map(Option::is_some).collect();
         let rows: Vec<RowEvents> = called.into_iter().map(Option::unwrap_or_default).collect();
+        lanes(&rows).map_err(|(tile, what)| self.tiles[usize::from(tile.0)].fault(what))?;
         let tiles = &self.tiles;
         let moved: Vec<Vec<Arrival>> = self
             .tiles
             .par_iter()
             .map(|tile| arrivals(tile.id, &rows).map_err(|what| tile.fault(what)))
             .collect::<Result<_, _>>()?;
-        let written: Vec<Pieces> = if forwards(&moved) {
-            in_order(tiles, &moved)?
-        } else {
-            let read = |arrival: &Arrival| {
-                let bytes = u64::from(arrival.items * arrival.item_bytes);
-                let source = &tiles[usize::from(arrival.source.0)];
-                Ok((arrival.to, source.bytes(arrival.from, bytes)?.to_vec()))
-            };
-            moved
-                .par_iter()
-                .map(|arrivals| arrivals.iter().map(read).collect())
-                .collect::<Result<_, DeviceError>>()?
+        let read = |tile: usize, from: u32, count: u32| {
+            tiles[tile].bytes(from, u64::from(count)).map(<[u8]>::to_vec)
         };
-        let writes = self.tiles.par_iter_mut().zip(written).zip(rows.par_iter().zip(&calls));
+        let written = payloads(&moved, read)?;
+        let pieces = moved.into_par_iter().zip(written);
+        let writes = self.tiles.par_iter_mut().zip(pieces).zip(rows.par_iter().zip(&calls));
         let results: Vec<Result<(), DeviceError>> = writes
-            .map(|((tile, pieces), (row, calls))| {
-                for (to, bytes) in pieces {
-                    tile.write(to, &bytes)?;
+            .map(|((tile, (moved, written)), (row, calls))| {
+                for (arrival, bytes) in moved.iter().zip(written) {
+                    tile.write(arrival.to, &bytes)?;
                 }
+                tile.release(row);
                 tile.clock = start;
                 if *calls {
                     tile.pc += 4;
@@ -221,61 +237,35 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Bytes to be written on a tile, with their addresses.
-type Pieces = Vec<(u32, Vec<u8>)>;
-
-/// Whether any tile sends what it receives in the same phase.
-fn forwards(moved: &[Vec<Arrival>]) -> bool {
-    let mut written: Vec<Vec<(u32, u32)>> = moved
-        .iter()
-        .map(|arrivals| arrivals.iter().map(|a| (a.to, a.to + a.items * a.item_bytes)).collect())
-        .collect();
-    written.iter_mut().for_each(|spans| spans.sort_unstable());
-    moved.iter().flatten().any(|arrival| {
-        let spans = &written[usize::from(arrival.source.0)];
-        let end = arrival.from + arrival.items * arrival.item_bytes;
-        let at = spans.partition_point(|span| span.1 <= arrival.from);
-        spans.get(at).is_some_and(|span| span.0 < end)
-    })
-}
-
-/// Items one by one in the order of the event clock: what is read at an event is what was written
-/// before it.
-fn in_order(tiles: &[Tile], moved: &[Vec<Arrival>]) -> Result<Vec<Pieces>, DeviceError> {
-    // (event, reads first, receiver, arrival, item)
-    let mut events: Vec<(u32, bool, usize, usize, u32)> = vec![];
-    for (tile, arrivals) in moved.iter().enumerate() {
-        for (index, arrival) in arrivals.iter().enumerate() {
-            for item in 0..arrival.items {
-                events.push((arrival.sent + item, true, tile, index, item));
-                events.push((arrival.written + item, false, tile, index, item));
-            }
-        }
-    }
-    events.sort_unstable();
-    let mut flying: BTreeMap<(usize, usize, u32), Vec<u8>> = BTreeMap::new();
-    let mut fresh: BTreeMap<(usize, u32), u8> = BTreeMap::new();
-    let mut written = vec![vec![]; moved.len()];
-    for (_, reads, tile, index, item) in events {
-        let arrival = &moved[tile][index];
-        let shift = item * arrival.item_bytes;
-        if reads {
-            let source = usize::from(arrival.source.0);
-            let old = tiles[source].bytes(arrival.from + shift, u64::from(arrival.item_bytes))?;
-            let bytes = (arrival.from + shift..).zip(old);
-            let bytes = bytes.map(|(at, byte)| fresh.get(&(source, at)).copied().unwrap_or(*byte));
-            flying.insert((tile, index, item), bytes.collect());
-        } else if let Some(bytes) = flying.remove(&(tile, index, item)) {
-            for (at, byte) in (arrival.to + shift..).zip(&bytes) {
-                fresh.insert((tile, at), *byte);
-            }
-            written[tile].push((arrival.to + shift, bytes));
-        }
-    }
-    Ok(written)
-}
-
 impl Tile {
+    /// A tile with its image in memory, at its entry.
+    fn load(image: &TileImage) -> Result<Tile, DeviceError> {
+        let number = u16::try_from(image.physical_tile).ok().and_then(PhysicalTile::new);
+        let Some(id) = number.map(PhysicalTile::logical) else {
+            return Err(DeviceError::Data(format!("there is no tile {}", image.physical_tile)));
+        };
+        let mut tile = Tile {
+            id,
+            // Zeroed pages cost nothing until they are touched.
+            memory: vec![0; (MEMORY_END - MEMORY_START).0 as usize],
+            pc: image.entry_point,
+            m: [0; 16],
+            specials: Specials {
+                incoming_base: 0,
+                outgoing_base: 0,
+                incoming_mux: u32::from(NO_SOURCE),
+                incoming_dcount: 0,
+            },
+            clock: 0,
+            samples: vec![],
+            pause: Pause::Sync(ZONE_EXCHANGE),
+        };
+        for segment in &image.segments {
+            tile.write(segment.address, &segment.data)?;
+        }
+        Ok(tile)
+    }
+
     fn fault(&self, what: String) -> DeviceError {
         DeviceError::Fault { tile: self.id.0, pc: self.pc, what }
     }
@@ -313,6 +303,40 @@ impl Tile {
         }
     }
 
+    /// Address of a load or store.
+    fn place(&self, base: u8, delta: u8, offset: u16) -> u32 {
+        let (base, delta) = (self.m[usize::from(base)], self.m[usize::from(delta)]);
+        base.wrapping_add(delta).wrapping_add(4 * u32::from(offset))
+    }
+
+    fn special(&mut self, number: u8) -> Result<&mut u32, DeviceError> {
+        let unknown = self.fault(format!("the special register {number:#x} does not belong here"));
+        self.specials.find(number).ok_or(unknown)
+    }
+
+    /// After a row: the source that it left selected stays selected.
+    fn release(&mut self, row: &RowEvents) {
+        if let Some((_, last)) = row.selects.iter().rev().find(|(_, xpic)| !xpic.paired) {
+            self.specials.incoming_mux = u32::from(last.source);
+        }
+    }
+
+    /// Bases and the selected source, as the row finds them.
+    fn based(&self, mut row: RowEvents) -> Result<RowEvents, DeviceError> {
+        if self.pause == Pause::Sync(ZONE_IDLE) && row.horizon > 0 {
+            return Err(self.fault("it exchanges in a phase that it sits out".to_owned()));
+        }
+        row.incoming_base = self.specials.incoming_base;
+        for send in &mut row.sends {
+            send.address = send.address.wrapping_add(self.specials.outgoing_base);
+        }
+        let selected = self.specials.incoming_mux as u16;
+        if selected != NO_SOURCE {
+            row.selects.insert(0, (0, Xpic { paired: false, source: selected }));
+        }
+        Ok(row)
+    }
+
     /// Runs to the next synchronization or to the end.
     fn run(
         &mut self,
@@ -324,8 +348,8 @@ impl Tile {
             self.clock += silicon.instruction;
             self.pc += 4;
             match instruction {
-                Instruction::Sync { .. } => {
-                    self.pause = Pause::Sync;
+                Instruction::Sync { zone: zone @ (ZONE_EXCHANGE | ZONE_IDLE) } => {
+                    self.pause = Pause::Sync(zone);
                     return Ok(());
                 }
                 Instruction::Trap { immediate: 0 } => {
@@ -336,7 +360,7 @@ impl Tile {
                     self.pc -= 4;
                     return Err(self.fault(format!("trap {immediate}")));
                 }
-                Instruction::Sans { .. } | Instruction::Put { .. } | Instruction::Nop => {}
+                Instruction::Sans { .. } | Instruction::Nop => {}
                 Instruction::Setzi { register, immediate } => self.set(register, immediate),
                 Instruction::Shl { register, source, immediate } => {
                     let value = self.m[usize::from(source)].checked_shl(immediate.into());
@@ -348,6 +372,27 @@ impl Tile {
                 }
                 Instruction::And { register, source, immediate } => {
                     self.set(register, self.m[usize::from(source)] & u32::from(immediate));
+                }
+                Instruction::Put { register, special } => {
+                    let value = self.m[usize::from(register)];
+                    *self.special(special)? = value;
+                }
+                Instruction::Get { register, special } => {
+                    let value = *self.special(special)?;
+                    self.set(register, value);
+                }
+                Instruction::Ld32 { register, base, delta, offset } => {
+                    let value = self.word(self.place(base, delta, offset))?;
+                    self.set(register, value);
+                }
+                Instruction::St32 { register, base, delta, offset } => {
+                    let value = self.m[usize::from(register)].to_le_bytes();
+                    self.write(self.place(base, delta, offset), &value)?;
+                }
+                Instruction::Brz { register, target } => {
+                    if self.m[usize::from(register)] == 0 {
+                        self.pc = target;
+                    }
                 }
                 Instruction::Br { register } => self.pc = self.m[usize::from(register)],
                 Instruction::Bri { target } => self.pc = target,
@@ -405,7 +450,7 @@ impl Tile {
             let words: Vec<u32> =
                 bytes.map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
             match rows::read(&words, target) {
-                Ok(row) => return Ok(Some(row)),
+                Ok(row) => return self.based(row).map(Some),
                 Err(what) if count == available => return Err(self.fault(what)),
                 Err(_) => length *= 8,
             }

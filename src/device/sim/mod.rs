@@ -12,6 +12,7 @@ pub mod exchange;
 pub mod machine;
 pub mod rows;
 pub mod silicon;
+pub mod transport;
 
 use std::collections::BTreeMap;
 

@@ -26,6 +26,8 @@ pub struct RowEvents {
     pub pics: Vec<(u32, Pic)>,
     /// Event at which the row returns.
     pub horizon: u32,
+    /// Byte address that receive pointers count from.
+    pub incoming_base: u32,
 }
 
 /// Where the next item of the running message lies, and how it is sent.
