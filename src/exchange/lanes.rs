@@ -3,13 +3,20 @@
 use crate::target::sram::elements;
 use crate::target::{Address, Bytes};
 
-/// Busy intervals of a lane, sorted, disjoint, touching ones joined.
+/// Busy intervals of a lane, sorted and disjoint. Gaps that are too short for any message count as
+/// busy: nothing is lost, and a full lane is one interval.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
     busy: Vec<(u32, u32)>,
+    shortest: u32,
 }
 
 impl Lane {
+    /// An empty lane for messages of at least `shortest` events.
+    pub fn new(shortest: u32) -> Lane {
+        Lane { busy: vec![], shortest }
+    }
+
     /// The earliest `start ≥ from` at which `length` events are free.
     pub fn earliest(&self, from: u32, length: u32) -> u32 {
         let mut at = self.busy.partition_point(|interval| interval.1 <= from);
@@ -27,8 +34,9 @@ impl Lane {
     /// Occupies `[start, end)`, which must be free.
     pub fn occupy(&mut self, start: u32, end: u32) {
         let at = self.busy.partition_point(|interval| interval.0 < start);
-        let joins_left = at > 0 && self.busy[at - 1].1 == start;
-        let joins_right = self.busy.get(at).is_some_and(|interval| interval.0 == end);
+        let unusable = |gap: u32| gap == 0 || gap < self.shortest;
+        let joins_left = at > 0 && unusable(start - self.busy[at - 1].1);
+        let joins_right = self.busy.get(at).is_some_and(|interval| unusable(interval.0 - end));
         match (joins_left, joins_right) {
             (true, true) => {
                 self.busy[at - 1].1 = self.busy[at].1;

@@ -55,7 +55,14 @@ pub fn place(
 ) -> Option<Vec<Start>> {
     let nothing = Start { event: 0, paired: false, natural: 0 };
     let mut starts = vec![nothing; phase.len()];
-    let mut tiles = vec![Tile::default(); usize::from(phase.tiles())];
+    let items = |index: usize| {
+        let words = phase.transfer(index).words;
+        if paired && phase.pairable(index) { words / 2 } else { words }
+    };
+    let shortest = (0..phase.len()).map(items).min().unwrap_or(1);
+    let lane = Lane::new(shortest);
+    let tile = Tile { transmit: lane.clone(), receive: lane, ..Tile::default() };
+    let mut tiles = vec![tile; usize::from(phase.tiles())];
     let strict: Vec<bool> = (0..phase.tiles()).map(|tile| strict.contains(&TileId(tile))).collect();
     let mut receivers = vec![];
     for (count, &index) in order.iter().enumerate() {
