@@ -1,0 +1,434 @@
+//! Exchange schedules against the independent checker: random legal phases are accepted, and every
+//! kind of damage to their rows is named.
+
+use ipu_tune::check::{TileRow, Violations, Wanted, phase as check_phase};
+use ipu_tune::exchange::{
+    Effort, Options, Phase, Scheduled, TransferError, Width, lower_bound, relocate, schedule, shape,
+};
+use ipu_tune::target::{Address, Instruction, Pic, TileId, decode};
+use proptest::prelude::*;
+
+/// Where rows lie: an element without data.
+const ROWS: u32 = 0x4c000;
+/// Tiles of random phases.
+const TILES: u16 = 24;
+
+/// One transfer before it has addresses.
+#[derive(Clone, Debug)]
+struct Wish {
+    source: u16,
+    destinations: Vec<u16>,
+    words: u32,
+}
+
+fn wishes() -> impl Strategy<Value = Vec<Wish>> {
+    let pairs = prop::collection::btree_set(0..TILES / 2, 1..4);
+    let single =
+        prop::collection::btree_set(0..TILES, 1..5).prop_map(|set| set.into_iter().collect());
+    let whole = pairs.prop_map(|set| set.into_iter().flat_map(|p| [2 * p, 2 * p + 1]).collect());
+    let destinations = prop_oneof![3 => single, 1 => whole];
+    let words =
+        prop_oneof![1..9_u32, 40..60_u32, Just(64), 100..200_u32, (1..80_u32).prop_map(|w| 2 * w)];
+    let wish = (0..TILES, destinations, words).prop_map(
+        |(source, mut destinations, words): (u16, Vec<u16>, u32)| {
+            destinations.retain(|tile| *tile != source);
+            Wish { source, destinations, words }
+        },
+    );
+    let wish = wish
+        .prop_filter("a destination other than the source", |wish| !wish.destinations.is_empty());
+    prop::collection::vec(wish, 1..40)
+}
+
+/// Gives wishes addresses: reads low, writes high; with `close`, in the same few elements.
+fn place(wishes: &[Wish], close: bool) -> Phase {
+    let mut phase = Phase::new(TILES);
+    let mut read = [0x60000_u32; TILES as usize];
+    let mut written = [if close { 0x68000 } else { 0x90000 }; TILES as usize];
+    for wish in wishes {
+        let bytes = (4 * wish.words).next_multiple_of(8);
+        let from = &mut read[usize::from(wish.source)];
+        let source = Address(*from);
+        *from += bytes;
+        let mut destinations = vec![];
+        for tile in &wish.destinations {
+            let to = &mut written[usize::from(*tile)];
+            destinations.push((TileId(*tile), Address(*to)));
+            *to += bytes;
+        }
+        phase.add(TileId(wish.source), source, &destinations, wish.words).unwrap();
+    }
+    phase.check_accesses().unwrap();
+    phase
+}
+
+fn wanted(phase: &Phase) -> Vec<Wanted> {
+    let mut wanted = vec![];
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
+            tile: *tile,
+            to: to.0,
+            words: transfer.words,
+            source: transfer.source,
+            from: transfer.source_address.0,
+        }));
+    }
+    wanted
+}
+
+fn check(phase: &Phase, rows: &[(TileId, Vec<u32>)], at: u32) -> Result<u32, Violations> {
+    let rows: Vec<TileRow<'_>> =
+        rows.iter().map(|(tile, words)| TileRow { tile: *tile, address: at, words }).collect();
+    check_phase(phase.tiles(), &rows, &wanted(phase)).map(|report| report.get().horizon)
+}
+
+fn rows(scheduled: &Scheduled) -> Vec<(TileId, Vec<u32>)> {
+    scheduled.rows.iter().map(|row| (row.tile, row.words.clone())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_schedule_passes_the_checker(wishes in wishes(), close: bool, width in 0..3) {
+        let phase = place(&wishes, close);
+        let width = [Width::Automatic, Width::Ordinary, Width::Paired][width as usize];
+        for effort in [Effort::Fast, Effort::Full] {
+            let scheduled = schedule(&phase, &Options { width, effort, stop: None }).unwrap();
+            let found = check(&phase, &rows(&scheduled), ROWS);
+            prop_assert!(found.is_ok(), "{:?}", found.unwrap_err().list().first());
+            // The horizon is exact, and no schedule beats the bound.
+            prop_assert_eq!(found.unwrap(), scheduled.schedule.horizon);
+            prop_assert!(lower_bound(&phase) <= scheduled.schedule.horizon);
+        }
+    }
+
+    #[test]
+    fn more_effort_never_hurts(wishes in wishes()) {
+        let phase = place(&wishes, false);
+        let horizon = |effort| {
+            schedule(&phase, &Options { effort, ..Options::default() }).unwrap().schedule.horizon
+        };
+        prop_assert!(horizon(Effort::Full) <= horizon(Effort::Fast));
+    }
+
+    #[test]
+    fn a_schedule_holds_wherever_the_shape_is_the_same(wishes in wishes(), shift in 1..64_u32) {
+        let phase = place(&wishes, false);
+        let scheduled = schedule(&phase, &Options::default()).unwrap();
+        let mut moved = Phase::new(TILES);
+        for index in 0..phase.len() {
+            let transfer = phase.transfer(index);
+            let to: Vec<_> = transfer.destinations.iter().map(|(t, a)| (*t, Address(a.0 + 16 * shift))).collect();
+            let from = Address(transfer.source_address.0 + 8 * shift);
+            moved.add(transfer.source, from, &to, transfer.words).unwrap();
+        }
+        prop_assume!(shape(&moved) == shape(&phase));
+        let relocated = relocate(&moved, &scheduled.schedule).unwrap();
+        prop_assert_eq!(check(&moved, &rows(&relocated), ROWS).unwrap(), scheduled.schedule.horizon);
+    }
+
+    /// Whatever single bit of a row is turned: if the checker still accepts, the chip would do the
+    /// same (an unused field, or the length of an idle stretch).
+    #[test]
+    fn no_flipped_bit_goes_unnoticed(wishes in wishes(), row in any::<prop::sample::Index>(), word in any::<prop::sample::Index>(), bit in 0..32_u32) {
+        let phase = place(&wishes, false);
+        let mut made = rows(&schedule(&phase, &Options::default()).unwrap());
+        let (row, before) = (row.index(made.len()), made.clone());
+        let word = word.index(made[row].1.len());
+        made[row].1[word] ^= 1 << bit;
+        if check(&phase, &made, ROWS).is_ok() {
+            // Accepted: every send and control must be where it was, but for directions that
+            // nobody listens in.
+            prop_assert_eq!(sends(&made[row].1), sends(&before[row].1));
+        }
+    }
+}
+
+/// Addresses and lengths of all sends, by start.
+fn sends(words: &[u32]) -> Vec<(u32, u32, u32)> {
+    let (mut at, mut now, mut sends) = (0, 0, vec![]);
+    while at < words.len() {
+        let Ok((instruction, length)) = decode(&words[at..]) else { break };
+        if let Instruction::Send { items, address, .. } = instruction {
+            sends.push((now, items, address));
+        }
+        now += instruction.events().unwrap_or(0);
+        at += length;
+    }
+    sends
+}
+
+/// Instructions of a row.
+fn decoded(words: &[u32]) -> Vec<Instruction> {
+    let (mut at, mut all) = (0, vec![]);
+    while at < words.len() {
+        let (instruction, length) = decode(&words[at..]).unwrap();
+        all.push(instruction);
+        at += length;
+    }
+    all
+}
+
+fn encoded(instructions: &[Instruction]) -> Vec<u32> {
+    instructions.iter().flat_map(|i| i.encode().unwrap().as_slice().to_vec()).collect()
+}
+
+/// Three messages to one tile that also sends: enough of everything to break.
+fn sample(width: Width) -> (Phase, Vec<(TileId, Vec<u32>)>) {
+    let wish = |source, destinations: &[u16], words| Wish {
+        source,
+        destinations: destinations.into(),
+        words,
+    };
+    let wishes =
+        [wish(4, &[0, 1], 128), wish(6, &[0, 1], 56), wish(8, &[0, 1], 96), wish(0, &[4, 5], 96)];
+    let phase = place(&wishes, false);
+    let options = Options { width, effort: Effort::Full, stop: None };
+    let made = rows(&schedule(&phase, &options).unwrap());
+    assert!(check(&phase, &made, ROWS).is_ok());
+    (phase, made)
+}
+
+/// Breaks the row of `tile` with `change` and asks for `kind` among what is found.
+fn broken(width: Width, tile: u16, kind: &str, change: impl Fn(&mut Vec<Instruction>) -> bool) {
+    let (phase, mut made) = sample(width);
+    let row = made.iter_mut().find(|(found, _)| found.0 == tile).unwrap();
+    let mut instructions = decoded(&row.1);
+    assert!(change(&mut instructions), "nothing to change for {kind}");
+    row.1 = encoded(&instructions);
+    let found = check(&phase, &made, ROWS).expect_err(kind);
+    assert!(found.has(kind), "{kind}: {:?}", found.list());
+}
+
+/// Changes the first instruction that `change` knows what to do with.
+fn first(
+    instructions: &mut [Instruction],
+    change: impl Fn(Instruction) -> Option<Instruction>,
+) -> bool {
+    for instruction in instructions {
+        if let Some(new) = change(*instruction) {
+            *instruction = new;
+            return true;
+        }
+    }
+    false
+}
+
+fn pointer(instruction: Instruction, new: impl Fn(u32) -> u32) -> Option<Instruction> {
+    use ipu_tune::target::Control;
+    let moved = |pic: Pic| Pic { value: new(pic.value), ..pic };
+    match instruction {
+        Instruction::DelayPic { events, pic } if !pic.format => {
+            Some(Instruction::DelayPic { events, pic: moved(pic) })
+        }
+        Instruction::SendPic { items, control: Control::Pic(pic) } if !pic.format => {
+            Some(Instruction::SendPic { items, control: Control::Pic(moved(pic)) })
+        }
+        Instruction::SendPicp { items, address, sctl, pic, xpic } => {
+            Some(Instruction::SendPicp { items, address, sctl, pic: moved(pic), xpic })
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn a_moved_pointer_is_missing_and_stray() {
+    for kind in ["missing", "stray"] {
+        broken(Width::Ordinary, 0, kind, |row| first(row, |i| pointer(i, |value| value + 0x1000)));
+    }
+}
+
+#[test]
+fn a_repeated_pointer_writes_twice() {
+    broken(Width::Ordinary, 0, "written-twice", |row| {
+        row.iter_mut().fold(false, |changed, instruction| {
+            match pointer(*instruction, |_| 0x90000 / 4) {
+                Some(new) => {
+                    *instruction = new;
+                    true
+                }
+                None => changed,
+            }
+        })
+    });
+}
+
+#[test]
+fn a_wrong_source_address_is_a_wrong_word() {
+    broken(Width::Ordinary, 4, "wrong-word", |row| {
+        first(row, |i| match i {
+            Instruction::Send { items, address, sctl } => {
+                Some(Instruction::Send { items, address: address + 2, sctl })
+            }
+            _ => None,
+        })
+    });
+}
+
+#[test]
+fn a_control_at_the_start_of_a_send_is_named() {
+    broken(Width::Ordinary, 4, "control-at-start", |row| {
+        let send = row.iter().position(|i| matches!(i, Instruction::Send { .. })).unwrap();
+        let Instruction::Delay { events } = row[send - 1] else { return false };
+        row[send - 1] =
+            Instruction::DelayPic { events, pic: Pic { format: false, value: 0x90000 / 4 } };
+        true
+    });
+}
+
+#[test]
+fn a_row_that_ends_early_is_named() {
+    broken(Width::Ordinary, 0, "short-row", |row| {
+        let last = row.len() - 2;
+        let Instruction::Delay { events } = row[last] else { return false };
+        row[last] = Instruction::Delay { events: events - 1 };
+        true
+    });
+}
+
+#[test]
+fn a_word_that_is_no_instruction_is_named() {
+    let (phase, mut made) = sample(Width::Ordinary);
+    made[0].1[0] = 0xffff_0000;
+    made[0].1[0] &= !0xf000_0000;
+    assert!(check(&phase, &made, ROWS).unwrap_err().has("instruction"));
+    let (phase, mut made) = sample(Width::Ordinary);
+    made[0].1.pop();
+    assert!(check(&phase, &made, ROWS).unwrap_err().has("instruction"), "a row without an end");
+}
+
+#[test]
+fn a_receive_into_the_element_of_a_send_is_named() {
+    // The send of tile 0 reads at 0x60000: same element, other words.
+    broken(Width::Ordinary, 0, "element-conflict", |row| {
+        first(row, |i| pointer(i, |_| 0x61000 / 4))
+    });
+}
+
+#[test]
+fn a_word_that_is_sent_and_received_is_named() {
+    broken(Width::Ordinary, 0, "dependence", |row| first(row, |i| pointer(i, |_| 0x60000 / 4)));
+}
+
+#[test]
+fn a_row_among_data_is_named() {
+    let (phase, made) = sample(Width::Ordinary);
+    assert!(check(&phase, &made, 0x61000).unwrap_err().has("row-element"));
+    assert!(check(&phase, &made, ROWS + 4).unwrap_err().has("alignment"));
+}
+
+#[test]
+fn a_missing_pointer_is_named() {
+    broken(Width::Ordinary, 4, "no-pointer", |row| {
+        use ipu_tune::target::Control;
+        first(row, |i| match i {
+            Instruction::DelayPic { events, .. } => Some(Instruction::Delay { events }),
+            // The stream goes on without the control.
+            Instruction::SendPic { items, control: Control::Pic(_) } => {
+                Some(Instruction::SendOff { items, delta: 0, sctl: 3 })
+            }
+            _ => None,
+        })
+    });
+}
+
+#[test]
+fn a_missing_or_wrong_format_is_named() {
+    broken(Width::Paired, 1, "format", |row| {
+        first(row, |i| match i {
+            Instruction::DelayPic { events, pic } if pic.format && pic.value != 0 => {
+                Some(Instruction::DelayPic { events, pic: Pic { value: 3 - pic.value, ..pic } })
+            }
+            _ => None,
+        })
+    });
+}
+
+#[test]
+fn a_misaligned_wide_pointer_is_named() {
+    broken(Width::Paired, 1, "alignment", |row| first(row, |i| pointer(i, |value| value + 1)));
+}
+
+#[test]
+fn a_send_over_a_lent_lane_is_named() {
+    let (phase, mut made) = sample(Width::Paired);
+    let partner = made.iter_mut().find(|(tile, _)| tile.0 == 9).unwrap();
+    let items = 40;
+    partner.1 = encoded(&[
+        Instruction::Delay { events: 60 },
+        Instruction::Send { items, address: 0x60000 / 4, sctl: 1 },
+        Instruction::Delay { events: 400 },
+        Instruction::Br { register: 10 },
+    ]);
+    assert!(check(&phase, &made, ROWS).unwrap_err().has("lane-taken"));
+}
+
+/// A row with a two-control instruction: 52-word messages to a row-0 tile, back to back.
+fn with_pair() -> (Phase, Vec<(TileId, Vec<u32>)>) {
+    let wish = |source| Wish { source, destinations: vec![0], words: 52 };
+    let phase = place(&[wish(4), wish(6), wish(8)], false);
+    let made = rows(&schedule(&phase, &Options::default()).unwrap());
+    let row = decoded(&made.iter().find(|(tile, _)| tile.0 == 0).unwrap().1);
+    assert!(row.iter().any(|i| matches!(i, Instruction::SendPicp { .. })), "{row:?}");
+    (phase, made)
+}
+
+#[test]
+fn a_pair_at_an_odd_word_is_named() {
+    let (phase, mut made) = with_pair();
+    let row = made.iter_mut().find(|(tile, _)| tile.0 == 0).unwrap();
+    let mut instructions = decoded(&row.1);
+    let long =
+        instructions.iter().position(|i| matches!(i, Instruction::Delay { events } if *events > 1));
+    let at = long.unwrap();
+    let Instruction::Delay { events } = instructions[at] else { unreachable!() };
+    instructions[at] = Instruction::Delay { events: events - 1 };
+    instructions.insert(at, Instruction::Delay { events: 1 });
+    row.1 = encoded(&instructions);
+    assert!(check(&phase, &made, ROWS).unwrap_err().has("odd-pair"));
+}
+
+#[test]
+fn controls_that_exclude_each_other_are_named() {
+    let (phase, mut made) = with_pair();
+    let row = made.iter_mut().find(|(tile, _)| tile.0 == 0).unwrap();
+    let mut instructions = decoded(&row.1);
+    assert!(first(&mut instructions, |i| match i {
+        Instruction::SendPicp { items, address, sctl, xpic, .. } => {
+            let pic = Pic { format: true, value: 0 };
+            Some(Instruction::SendPicp { items, address, sctl, pic, xpic })
+        }
+        _ => None,
+    }));
+    row.1 = encoded(&instructions);
+    assert!(check(&phase, &made, ROWS).unwrap_err().has("controls-meet"));
+}
+
+#[test]
+fn bad_transfers_are_refused_with_their_reason() {
+    let mut phase = Phase::new(8);
+    let at = |tile, address| (TileId(tile), Address(address));
+    let mut add = |source, from, to: &[(TileId, Address)], words| {
+        phase.add(TileId(source), Address(from), to, words)
+    };
+    use TransferError as E;
+    assert_eq!(add(9, 0x60000, &[at(1, 0x90000)], 4), Err(E::UnknownTile(TileId(9))));
+    assert_eq!(add(0, 0x60000, &[at(8, 0x90000)], 4), Err(E::UnknownTile(TileId(8))));
+    assert_eq!(add(0, 0x60000, &[at(1, 0x90000)], 0), Err(E::NoWords));
+    assert_eq!(add(0, 0x60000, &[], 4), Err(E::NoDestination));
+    assert_eq!(add(0, 0x60000, &[at(0, 0x90000)], 4), Err(E::OnlyToItself));
+    assert_eq!(add(0, 0x60000, &[at(0, 0x60100), at(1, 0x60100)], 4), Err(E::LoopInElement));
+    assert_eq!(add(0, 0x60002, &[at(1, 0x90000)], 4), Err(E::Misaligned(Address(0x60002))));
+    assert_eq!(
+        add(0, 0x60000, &[at(1, 0x90000), at(1, 0x91000)], 4),
+        Err(E::DestinationTwice(TileId(1)))
+    );
+    let out = add(0, 0x60000, &[at(1, 0xe7ff8)], 4);
+    assert_eq!(out, Err(E::OutOfRange { address: Address(0xe7ff8), words: 4 }));
+    assert_eq!(add(0, 0x60000, &[at(1, 0x90000)], 4), Ok(()));
+    assert_eq!(add(2, 0x60000, &[at(1, 0x90008)], 4), Ok(()));
+    let twice = phase.check_accesses().unwrap_err().to_string();
+    assert!(twice.contains("transfer 1") && twice.contains("0x90008"), "{twice}");
+}
