@@ -244,9 +244,6 @@ impl<'a> Engine<'a> {
                 self.propose()?;
             }
             self.schedule()?;
-            if self.state.pending.is_empty() {
-                self.end_round()?;
-            }
         }
     }
 
@@ -368,7 +365,7 @@ impl<'a> Engine<'a> {
         let count = self.state.pending.len().min(left);
         let batch: Vec<Pending> = self.state.pending[..count].to_vec();
         let coefficients = self.state.coefficients.clone();
-        let outcomes: Vec<_> = batch
+        let outcomes: Vec<Scheduled> = batch
             .par_iter()
             .map(|pending| {
                 let built = self.evaluator.schedule(&pending.recipe, &coefficients)?;
@@ -378,23 +375,36 @@ impl<'a> Engine<'a> {
         if outcomes.iter().any(|outcome| matches!(outcome, Err(Failure::Stopped))) {
             return Err(self.halt());
         }
-        // A validation that is stopped half-way discards the whole batch: work on a copy.
-        let before = self.state.clone();
-        let incumbent = self.incumbent.clone();
+        // A validation that is stopped half-way discards the whole batch.
+        let before = (self.state.clone(), self.incumbent.clone());
+        match self.commit_batch(&batch, outcomes) {
+            Ok(commit) => self.keep(&commit),
+            Err(halt) => {
+                (self.state, self.incumbent) = before;
+                Err(halt)
+            }
+        }
+    }
+
+    /// Commits scheduled candidates in order, and closes the round with its last one: a kill finds
+    /// either both done or neither.
+    fn commit_batch(
+        &mut self,
+        batch: &[Pending],
+        outcomes: Vec<Scheduled>,
+    ) -> Result<Commit, Halt> {
         let mut commit = Commit::default();
         for (pending, outcome) in batch.iter().zip(outcomes) {
             let transfers = outcome.as_ref().map_or(0, |(_, _, transfers)| *transfers);
             let outcome = outcome.map(|(cycles, features, _)| (cycles, features));
             self.credit(pending, outcome.as_ref().ok().map(|(cycles, _)| *cycles), transfers);
-            let parent = Some(pending.parent);
-            if let Err(halt) = self.commit_candidate(&pending.recipe, outcome, parent, &mut commit)
-            {
-                (self.state, self.incumbent) = (before, incumbent);
-                return Err(halt);
-            }
+            self.commit_candidate(&pending.recipe, outcome, Some(pending.parent), &mut commit)?;
         }
-        self.state.pending.drain(..count);
-        self.keep(&commit)
+        self.state.pending.drain(..batch.len());
+        if self.state.pending.is_empty() {
+            self.end_round(&mut commit)?;
+        }
+        Ok(commit)
     }
 
     fn credit(&mut self, pending: &Pending, cycles: Option<f64>, transfers: u64) {
@@ -543,21 +553,14 @@ impl<'a> Engine<'a> {
     }
 
     /// Closes a round; measures and recalibrates where that is due.
-    fn end_round(&mut self) -> Result<(), Halt> {
-        let due = self.budget.measure_every > 0
-            && self.state.trials >= self.state.measured_at + self.budget.measure_every;
-        let before = self.state.clone();
-        let incumbent = self.incumbent.clone();
-        let mut commit = Commit::default();
+    fn end_round(&mut self, commit: &mut Commit) -> Result<(), Halt> {
         self.state.round += 1;
-        if due {
+        let every = self.budget.measure_every;
+        if every > 0 && self.state.trials >= self.state.measured_at + every {
             self.state.measured_at = self.state.trials;
-            if let Err(halt) = self.measure(&mut commit) {
-                (self.state, self.incumbent) = (before, incumbent);
-                return Err(halt);
-            }
+            self.measure(commit)?;
         }
-        self.keep(&commit)
+        Ok(())
     }
 
     /// Measures the best and the most informative unmeasured members, refits the coefficients, and
@@ -605,6 +608,9 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 }
+
+/// Cycles, features and transfers of a scheduled candidate, or why it failed.
+type Scheduled = Result<(f64, Vec<f64>, u64), Failure>;
 
 /// Why rounds end early.
 enum Halt {
