@@ -1,0 +1,353 @@
+//! The program as a user meets it: exit codes, messages, files, kills.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use assert_cmd::cargo::cargo_bin;
+
+/// Runs the program in a folder.
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(cargo_bin!("ipu-tune"));
+    command.current_dir(folder).args(arguments).env_remove("RUST_LOG").stdin(Stdio::null());
+    command.output().expect("the program starts")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// A folder with a small shipped model.
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("search-spaces/models/mlp2-tiny.json");
+    let model = folder.path().join("m.json");
+    fs::copy(shipped, &model).unwrap();
+    (folder, model)
+}
+
+/// Names of all files in a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+const TUNE: &[&str] = &["--trials", "5", "--tiles", "32", "-q", "--json", "m.json"];
+
+#[test]
+fn the_main_job_works_and_everything_can_be_asked_about_it() {
+    let (folder, _) = folder();
+    let first = run(folder.path(), TUNE);
+    assert_eq!(code(&first), 0, "{}", stderr(&first));
+    let result = json(&first);
+    assert_eq!(
+        (result["format"].as_str(), result["resuming"].as_bool()),
+        (Some("ipu-tune/tune@1"), Some(false))
+    );
+    assert_eq!(
+        (result["trials"].as_u64(), result["stop_reason"].as_str()),
+        (Some(5), Some("trials"))
+    );
+    assert_eq!(result["incumbent"]["simulated"], true);
+    let best = result["incumbent"]["measured_cycles"].as_u64().unwrap();
+    assert!(result["bound_cycles"].as_u64().unwrap() <= best);
+    assert!(files(folder.path()).contains(&"m.ipuexe".to_owned()));
+    let checked = run(folder.path(), &["check", "--json", "m.ipuexe"]);
+    assert_eq!((code(&checked), json(&checked)["valid"].as_bool()), (0, Some(true)));
+    let ran = run(folder.path(), &["run", "--json", "m.ipuexe"]);
+    assert_eq!(
+        (json(&ran)["cycles"].as_u64(), json(&ran)["numerics"]["pass"].as_bool()),
+        (Some(best), Some(true))
+    );
+    let inspected = run(folder.path(), &["inspect", "--json", "m.ipuexe"]);
+    assert_eq!(json(&inspected)["measured_cycles"].as_u64(), Some(best));
+    let text = String::from_utf8(run(folder.path(), &["inspect", "m.ipuexe"]).stdout).unwrap();
+    assert!(text.contains("simulated") && !text.contains("hardware"), "{text}");
+    for path in ["m.json", "m.tune.db"] {
+        assert_eq!(json(&run(folder.path(), &["status", "--json", path]))["study"]["trials"], 5);
+        let history = run(folder.path(), &["history", "--json", path]);
+        let last = String::from_utf8(history.stdout).unwrap().lines().last().unwrap().to_owned();
+        let last: serde_json::Value = serde_json::from_str(&last).unwrap();
+        assert_eq!(last["measured_cycles"].as_u64(), Some(best));
+    }
+    let again = json(&run(folder.path(), TUNE));
+    assert_eq!((again["resuming"].as_bool(), again["trials"].as_u64()), (Some(true), Some(5)));
+    assert_eq!(again["incumbent"], result["incumbent"]);
+}
+
+#[test]
+fn packages_are_byte_identical_on_any_number_of_threads() {
+    let (one, _) = folder();
+    let (two, _) = folder();
+    let arguments = |threads| [&["--threads", threads], TUNE].concat();
+    assert_eq!(code(&run(one.path(), &arguments("1"))), 0);
+    assert_eq!(code(&run(two.path(), &arguments("2"))), 0);
+    let package = |folder: &tempfile::TempDir| fs::read(folder.path().join("m.ipuexe")).unwrap();
+    assert!(package(&one) == package(&two));
+}
+
+#[test]
+fn a_damaged_package_is_not_valid() {
+    let (folder, _) = folder();
+    run(folder.path(), TUNE);
+    let path = folder.path().join("m.ipuexe");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 4;
+    fs::write(&path, &bytes[..bytes.len() - 8]).unwrap();
+    let checked = run(folder.path(), &["check", "--json", "m.ipuexe"]);
+    assert_eq!((code(&checked), json(&checked)["valid"].as_bool()), (2, Some(false)));
+    assert_eq!(code(&run(folder.path(), &["run", "m.ipuexe"])), 2);
+}
+
+#[test]
+fn bad_input_writes_nothing() {
+    let (folder, model) = folder();
+    let good = fs::read_to_string(&model).unwrap();
+    fs::write(folder.path().join("empty.json"), "").unwrap();
+    fs::write(folder.path().join("short.json"), &good[..good.len() / 2]).unwrap();
+    fs::write(folder.path().join("binary.json"), [0xff, 0xfe, 0x00]).unwrap();
+    fs::write(
+        folder.path().join("space.json"),
+        r#"{"format": "ipu-tune/space@1", "operations": {"nobody": {}}}"#,
+    )
+    .unwrap();
+    let before = files(folder.path());
+    let cases: &[(&[&str], &str)] = &[
+        (&["absent.json"], "cannot read `absent.json`"),
+        (&["empty.json"], "is empty"),
+        (&["short.json"], "short.json"),
+        (&["binary.json"], "is not UTF-8 text"),
+        (&["m.json", "--space", "space.json"], "no operation `nobody`"),
+        (&["m.json", "--device", "card"], "no such device"),
+        (&["m.json", "--output", "no/such/m.ipuexe"], "cannot write `no/such/m.ipuexe`"),
+        (&["m.json", "--tiles", "1473"], "1473"),
+        (&["m.json", "--budget", "soon"], "soon"),
+        (&["--frobnicate", "m.json"], "frobnicate"),
+        (&[], "MODEL"),
+        (&["check", "absent.ipuexe"], "cannot read `absent.ipuexe`"),
+        (&["inspect", "m.json"], "not a package"),
+    ];
+    for (arguments, wanted) in cases {
+        let output = run(folder.path(), arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(wanted), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(files(folder.path()), before);
+    let status = run(folder.path(), &["status", "m.json"]);
+    assert_eq!(code(&status), 5, "no study yet");
+}
+
+#[test]
+fn operations_without_implementation_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let shipped =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("search-spaces/models/resnet50-stem.json");
+    fs::copy(shipped, folder.path().join("r.json")).unwrap();
+    let output = run(folder.path(), &["r.json"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("(im2col) has no implementation yet"), "{}", stderr(&output));
+    assert_eq!(files(folder.path()), ["r.json"]);
+}
+
+#[test]
+fn a_model_that_is_too_large_names_the_tightest_constraint() {
+    let (folder, _) = folder();
+    let output = run(folder.path(), &["--trials", "3", "--tiles", "1", "-q", "m.json"]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(message.contains("tile 0") && message.contains("bytes over"), "{message}");
+    assert!(!files(folder.path()).contains(&"m.ipuexe".to_owned()));
+}
+
+#[test]
+fn databases_that_cannot_be_used_are_refused_and_left_alone() {
+    let (folder, model) = folder();
+    let path = folder.path().join("m.tune.db");
+    let refused = |wanted: &str| {
+        let before = fs::read(&path).ok();
+        let output = run(folder.path(), TUNE);
+        assert_eq!(code(&output), 5, "{wanted}: {}", stderr(&output));
+        assert!(stderr(&output).contains(wanted), "{wanted}: {}", stderr(&output));
+        assert!(stderr(&output).contains("hint: "), "{}", stderr(&output));
+        assert!(fs::read(&path).ok() == before, "{wanted}: changed");
+    };
+    fs::write(&path, "").unwrap();
+    refused("it is empty");
+    fs::write(&path, "a diary").unwrap();
+    refused("not an SQLite file");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    refused("it is a folder");
+    fs::remove_dir(&path).unwrap();
+    let foreign = rusqlite::Connection::open(&path).unwrap();
+    foreign.execute_batch("CREATE TABLE diary (day TEXT)").unwrap();
+    drop(foreign);
+    refused("another program's");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(code(&run(folder.path(), TUNE)), 0);
+    // Another model under the same name.
+    let good = fs::read_to_string(&model).unwrap();
+    fs::write(&model, good.replace("\"mlp2-tiny\"", "\"other\"")).unwrap();
+    let output = run(folder.path(), TUNE);
+    assert_eq!(code(&output), 5);
+    assert!(stderr(&output).contains("another model") && stderr(&output).contains("--fresh"));
+    let fresh = run(folder.path(), &[TUNE, &["--fresh"]].concat());
+    assert_eq!((code(&fresh), json(&fresh)["resuming"].as_bool()), (0, Some(false)));
+    // A later version, then a damaged page.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.pragma_update(None, "user_version", 99).unwrap();
+    drop(db);
+    let output = run(folder.path(), TUNE);
+    assert_eq!(code(&output), 5);
+    assert!(stderr(&output).contains("schema version 99"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_locked_database_is_waited_for_and_then_refused() {
+    let (folder, _) = folder();
+    assert_eq!(code(&run(folder.path(), TUNE)), 0);
+    let db = rusqlite::Connection::open(folder.path().join("m.tune.db")).unwrap();
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Readers are not kept out.
+    assert_eq!(code(&run(folder.path(), &["status", "m.json"])), 0);
+    let output = run(folder.path(), &["--trials", "9", "--tiles", "32", "-q", "m.json"]);
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    assert!(stderr(&output).contains("locked by another process"), "{}", stderr(&output));
+    db.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(code(&run(folder.path(), TUNE)), 0);
+}
+
+#[test]
+fn many_processes_may_start_at_the_same_instant() {
+    let (folder, _) = folder();
+    let start = |index: usize| {
+        let output = format!("{index}.ipuexe");
+        let mut command = Command::new(cargo_bin!("ipu-tune"));
+        command
+            .current_dir(folder.path())
+            .args(["--trials", "1", "--tiles", "32", "-q", "--output"]);
+        command.arg(output).arg("m.json").stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let all: Vec<_> = (0..8).map(start).collect();
+    for child in all {
+        let output = child.wait_with_output().unwrap();
+        let text = stderr(&output);
+        // Two that search the same study at once: one commits, the other is told.
+        assert!(code(&output) == 0 || text.contains("could not be kept"), "{text}");
+        assert!(!text.contains("is not a database") && !text.contains("damaged"), "{text}");
+    }
+    assert_eq!(json(&run(folder.path(), &["status", "--json", "m.json"]))["study"]["trials"], 1);
+}
+
+#[test]
+fn twenty_kills_never_lose_an_incumbent() {
+    let (folder, _) = folder();
+    let arguments = ["--trials", "400", "--tiles", "32", "-q", "m.json"];
+    let best = || -> Option<u64> {
+        let output = run(folder.path(), &["history", "--json", "m.json"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last: serde_json::Value = serde_json::from_str(text.lines().last()?).ok()?;
+        last["measured_cycles"].as_u64()
+    };
+    let mut before = None;
+    for kill in 0..20_u64 {
+        let mut command = Command::new(cargo_bin!("ipu-tune"));
+        command
+            .current_dir(folder.path())
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        // Instants spread over start-up, resume, rounds and commits.
+        std::thread::sleep(Duration::from_millis(20 + kill * 37 % 400));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = best();
+        if let Some(before) = before {
+            assert!(now.is_some_and(|now| now <= before), "{before} {now:?}");
+        }
+        before = now.or(before);
+    }
+    let output = run(folder.path(), &["--trials", "5", "--tiles", "32", "-q", "--json", "m.json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let measured = json(&output)["incumbent"]["measured_cycles"].as_u64().unwrap();
+    assert!(before.is_none_or(|before| measured <= before));
+    assert_eq!(code(&run(folder.path(), &["check", "m.ipuexe"])), 0);
+}
+
+#[test]
+fn an_interrupt_saves_the_state_and_the_package() {
+    let (folder, _) = folder();
+    let mut command = Command::new(cargo_bin!("ipu-tune"));
+    command.current_dir(folder.path()).args(["--budget", "60s", "--tiles", "32", "-q", "m.json"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let package = folder.path().join("m.ipuexe");
+    // Until there is something to save.
+    while json_lines(&run(folder.path(), &["history", "--json", "m.json"])) == 0 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130);
+    assert!(package.exists());
+    assert_eq!(code(&run(folder.path(), &["check", "m.ipuexe"])), 0);
+}
+
+fn json_lines(output: &Output) -> usize {
+    output.stdout.iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[test]
+fn logs_and_results_do_not_mix() {
+    let (folder, _) = folder();
+    let arguments = ["--trials", "2", "--tiles", "32", "--json", "--log-format", "json", "m.json"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(json_lines(&output), 1, "one result");
+    let text = stderr(&output);
+    assert!(
+        text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),
+        "{text}"
+    );
+    assert!(text.contains("validated search incumbent") && text.contains("\"cycles\""), "{text}");
+    assert!(text.contains("writing application package"));
+    assert!(!text.contains('\u{1b}'), "no control characters");
+}
+
+#[test]
+fn questions_without_a_study_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = run(folder.path(), &["models", "--json"]);
+    assert_eq!((code(&models), json_lines(&models)), (0, 30));
+    for format in ["model", "space"] {
+        let schema = run(folder.path(), &["schema", format]);
+        assert!(json(&schema)["properties"]["format"].is_object());
+    }
+    assert_eq!(code(&run(folder.path(), &["--version"])), 0);
+    let instance =
+        r#"{"tiles": 8, "transfers": [{"source": 0, "destinations": [2, 3], "words": 64}]}"#;
+    fs::write(folder.path().join("i.json"), instance).unwrap();
+    let scheduled = json(&run(folder.path(), &["exchange", "--json", "i.json"]));
+    assert_eq!(
+        (scheduled["checked"].as_bool(), scheduled["ordinary_horizon"].as_u64()),
+        (Some(true), Some(125))
+    );
+    fs::write(folder.path().join("bad.json"), instance.replace("[2, 3]", "[9]")).unwrap();
+    let refused = run(folder.path(), &["exchange", "bad.json"]);
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("transfer 0: tile 9 does not exist"), "{}", stderr(&refused));
+}
