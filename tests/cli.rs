@@ -1,4 +1,9 @@
 //! The program as a user meets it: exit codes, messages, files, kills.
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "a helper that fails fails its test; exact zeros are meant"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

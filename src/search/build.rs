@@ -1,6 +1,7 @@
 //! From a recipe to a placed and scheduled program: fidelity F2.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -141,20 +142,20 @@ fn lay_out(program: &Program, row_bytes: u32) -> Result<(Vec<Routine>, Support),
     let kernels = code::kernels(program);
     parts.extend(kernels.iter().map(|kernel| (kernel.symbol(), kernel.code_bytes())));
     let sizes = SupportSizes {
-        code: parts.iter().map(|(_, bytes)| bytes.next_multiple_of(8)).sum(),
+        routines: parts.iter().map(|(_, bytes)| *bytes).collect(),
         program: program_bytes(program),
         rows: row_bytes,
         profile: 4 * (program.steps.len() as u32 + 1),
     };
-    let support = Support::new(sizes)
+    let support = Support::new(&sizes)
         .map_err(|error| Failure::RowsTooLong { bytes_over: error.bytes_over })?;
-    let mut at = Address(support.code.start);
-    let place = |(name, bytes): (String, u32)| {
-        let address = at;
-        at = at + Bytes(bytes.next_multiple_of(8));
-        Routine { name, address, bytes }
+    let place = |((name, bytes), range): ((String, u32), &Range<u32>)| Routine {
+        name,
+        address: Address(range.start),
+        bytes,
     };
-    Ok((parts.into_iter().map(place).collect(), support))
+    let routines = parts.into_iter().zip(&support.routines).map(place).collect();
+    Ok((routines, support))
 }
 
 /// Size of the longest tile program; addresses do not change it.

@@ -4,15 +4,14 @@
 use std::ops::Range;
 
 use crate::target::sram::{
-    EXECUTABLE_END, HOST_WINDOW, LOAD_END, LOAD_START, LOOK_AHEAD, MEMORY_START, RUNTIME_STATE,
-    STANDARD_ELEMENT,
+    EXECUTABLE_END, HOST_WINDOW, LOAD_END, LOAD_START, LOOK_AHEAD, RUNTIME_STATE, STANDARD_ELEMENT,
 };
 
 /// Bytes that have to be supported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SupportSizes {
-    /// Runtime routines and kernels.
-    pub code: u32,
+    /// Every runtime routine and kernel.
+    pub routines: Vec<u32>,
     /// The longest tile program.
     pub program: u32,
     /// The largest exchange table: rows of all phases of a tile.
@@ -26,8 +25,8 @@ pub struct SupportSizes {
 pub struct Support {
     /// Launch slot, entry and stop.
     pub launch: Range<u32>,
-    /// Runtime routines and kernels.
-    pub code: Range<u32>,
+    /// Every routine, in the order of [`SupportSizes::routines`].
+    pub routines: Vec<Range<u32>>,
     /// The generated tile program.
     pub program: Range<u32>,
     /// Exchange rows, from an element's start.
@@ -38,9 +37,9 @@ pub struct Support {
     pub free: Vec<Range<u32>>,
 }
 
-/// Code, rows and samples do not fit into executable memory.
+/// Code and rows do not fit into executable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("code, rows and samples need {bytes_over} bytes more than executable memory has")]
+#[error("code and rows need {bytes_over} bytes more than executable memory has")]
 pub struct SupportError {
     /// Bytes too many.
     pub bytes_over: u32,
@@ -49,35 +48,36 @@ pub struct SupportError {
 impl Support {
     /// Lays support memory out.
     ///
-    /// Code follows the launch words up to the host aperture, and goes on after the runtime state.
-    /// Elements that hold code or rows hold no data: the supervisor fetches from them while words
-    /// and kernels move data (`target/ipu21.md` §5.2).
+    /// Routines follow the launch words up to the host aperture and go on after the runtime state,
+    /// then the tile program, then rows. Samples lie at the start of the aperture, which holds no
+    /// code. Elements that hold code or rows hold no data: the supervisor fetches from them while
+    /// words and kernels move data (`target/ipu21.md` §5.2).
     ///
     /// # Errors
     /// If executable memory is too small.
-    pub fn new(sizes: SupportSizes) -> Result<Support, SupportError> {
+    pub fn new(sizes: &SupportSizes) -> Result<Support, SupportError> {
         let element = STANDARD_ELEMENT.0;
         let launch = LOAD_START.0..LOAD_START.0 + 16;
-        // Code is one range: in the first element if it fits there, else behind the runtime state.
-        let first = launch.end.next_multiple_of(8);
-        let behind = (RUNTIME_STATE.0.0).next_multiple_of(element) + element;
-        let (code, mut at) = if first + sizes.code <= HOST_WINDOW.0.0 {
-            (first..first + sizes.code, behind)
-        } else {
-            (behind..behind + sizes.code, behind + sizes.code)
+        let mut front = launch.end.next_multiple_of(8);
+        let mut at = RUNTIME_STATE.0.0.next_multiple_of(element) + element;
+        let place = |bytes: &u32| {
+            let length = bytes.next_multiple_of(8);
+            let next = if front + length <= HOST_WINDOW.0.0 { &mut front } else { &mut at };
+            let start = *next;
+            *next += length;
+            start..start + bytes
         };
-        at = at.next_multiple_of(8);
+        let routines = sizes.routines.iter().map(place).collect();
         let program = at..at + sizes.program;
         at = (program.end + LOOK_AHEAD.0).next_multiple_of(element);
         let rows = at..at + sizes.rows;
-        at = (rows.end + if sizes.rows > 0 { LOOK_AHEAD.0 } else { 0 }).next_multiple_of(element);
-        let profile = at..at + sizes.profile;
-        let free_start = profile.end.next_multiple_of(32);
-        if free_start > EXECUTABLE_END.0 {
-            return Err(SupportError { bytes_over: free_start - EXECUTABLE_END.0 });
+        let code_end = rows.end + LOOK_AHEAD.0;
+        if code_end > EXECUTABLE_END.0 {
+            return Err(SupportError { bytes_over: code_end - EXECUTABLE_END.0 });
         }
-        debug_assert!(MEMORY_START < LOAD_START);
-        let free = vec![HOST_WINDOW.0.0..HOST_WINDOW.1.0, free_start..LOAD_END.0];
-        Ok(Support { launch, code, program, rows, profile, free })
+        let profile = HOST_WINDOW.0.0..HOST_WINDOW.0.0 + sizes.profile;
+        let window = profile.end.next_multiple_of(32)..HOST_WINDOW.1.0;
+        let free = vec![window, code_end.next_multiple_of(element)..LOAD_END.0];
+        Ok(Support { launch, routines, program, rows, profile, free })
     }
 }
