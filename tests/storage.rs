@@ -1,7 +1,7 @@
 //! Storage placement: answers obey every rule, "impossible" is a proof, bad problems are refused.
 #![allow(
     clippy::unwrap_used,
-    clippy::float_cmp,
+    clippy::single_range_in_vec_init,
     reason = "a helper that fails fails its test; exact zeros are meant"
 )]
 
