@@ -2,7 +2,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::single_range_in_vec_init,
-    reason = "a helper that fails fails its test; exact zeros are meant"
+    reason = "a helper that fails fails its test; a problem may have one free range"
 )]
 
 use ipu_tune::storage::{Buffer, Outcome, Problem, ProblemError, Support, SupportSizes, place};
