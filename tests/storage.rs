@@ -5,18 +5,37 @@
     reason = "a helper that fails fails its test; a problem may have one free range"
 )]
 
-use ipu_tune::storage::{Buffer, Outcome, Problem, ProblemError, Support, SupportSizes, place};
+use ipu_tune::storage::generate::banks;
+use ipu_tune::storage::rectangles::{Rectangle, RectangleError, RectangleOutcome, Rectangles};
+use ipu_tune::storage::{
+    Buffer, Outcome, Problem, ProblemError, Proof, Region, Support, SupportSizes, place,
+    place_within,
+};
 use ipu_tune::target::sram::elements;
 use ipu_tune::target::{Address, Bytes};
 use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
 
 /// What is wrong with a placement, by rules written down here again.
 fn violation(problem: &Problem, addresses: &[u32]) -> Option<String> {
     let span = |index: usize| (addresses[index], addresses[index] + problem.buffers[index].size);
     let together = |a: usize, b: usize| {
-        let (a, b) = (&problem.buffers[a].live, &problem.buffers[b].live);
-        a.start < b.end && b.start < a.end
+        let (a, b) = (&problem.buffers[a], &problem.buffers[b]);
+        a.live.iter().any(|a| b.live.iter().any(|b| a.start < b.end && b.start < a.end))
     };
+    for &(a, b) in &problem.aliases {
+        if addresses[a] != addresses[b] {
+            return Some(format!("{a} and {b} have two addresses"));
+        }
+    }
+    let mut groups: Vec<usize> = (0..problem.buffers.len()).collect();
+    for _ in 0..problem.buffers.len() {
+        for &(a, b) in &problem.aliases {
+            (groups[a], groups[b]) = (groups[a].min(groups[b]), groups[a].min(groups[b]));
+        }
+    }
     for (index, buffer) in problem.buffers.iter().enumerate() {
         let (start, end) = span(index);
         if !start.is_multiple_of(buffer.alignment) {
@@ -25,12 +44,19 @@ fn violation(problem: &Problem, addresses: &[u32]) -> Option<String> {
         if !problem.free.iter().any(|range| range.start <= start && end <= range.end) {
             return Some(format!("{index} is not inside a free range"));
         }
-        if buffer.interleaved && start < 0x80000 {
-            return Some(format!("{index} is not interleaved"));
+        let wrong = match buffer.region {
+            Region::Either => false,
+            Region::Standard => end > 0x80000,
+            Region::Interleaved => start < 0x80000,
+        };
+        if wrong || buffer.forbidden.iter().any(|range| range.start < end && start < range.end) {
+            return Some(format!("{index} lies where it must not"));
         }
         for other in 0..index {
             let (from, to) = span(other);
-            if together(index, other) && from < end && start < to {
+            let alone = buffer.untouched || problem.buffers[other].untouched;
+            let one_place = groups[index] == groups[other];
+            if !one_place && (alone || together(index, other)) && from < end && start < to {
                 return Some(format!("{index} and {other} overlap"));
             }
         }
@@ -46,89 +72,304 @@ fn violation(problem: &Problem, addresses: &[u32]) -> Option<String> {
     None
 }
 
-fn problems() -> impl Strategy<Value = Problem> {
-    let buffer = (1..40_000_u32, 2..7_u32, any::<bool>(), 0..12_u32, 1..6_u32).prop_map(
-        |(size, alignment, interleaved, start, length)| Buffer {
+fn regions() -> impl Strategy<Value = Region> {
+    prop::sample::select(vec![Region::Either, Region::Standard, Region::Interleaved])
+}
+
+/// One or two stretches of time.
+fn lifetimes() -> impl Strategy<Value = Vec<Range<u32>>> {
+    (0..10_u32, 1..6_u32, 0..4_u32, 1..5_u32, any::<bool>()).prop_map(
+        |(start, length, gap, more, twice)| {
+            let first = start..start + length;
+            let second = first.end + gap..first.end + gap + more;
+            if twice { vec![first, second] } else { vec![first] }
+        },
+    )
+}
+
+fn problems(count: usize, size: Range<u32>) -> impl Strategy<Value = Problem> {
+    let buffer = (size, 2..7_u32, regions(), lifetimes(), 0..12_u32).prop_map(
+        |(size, alignment, region, live, special)| Buffer {
             size,
             alignment: 1 << alignment,
-            interleaved,
-            live: start..start + length,
+            region,
+            live,
+            forbidden: if special == 0 { vec![0x76000..0x84000] } else { vec![] },
+            untouched: special == 1,
         },
     );
-    let room = 0x2000..0x60000_u32;
-    (
-        prop::collection::vec(buffer, 1..30),
-        room,
-        prop::collection::vec((0..30_usize, 0..30_usize), 0..5),
-    )
-        .prop_map(|(buffers, room, apart)| {
+    let pairs = || prop::collection::vec((0..count, 0..count), 0..5);
+    (prop::collection::vec(buffer, 1..count), 0x2000..0x60000_u32, pairs(), pairs()).prop_map(
+        |(buffers, room, apart, aliases)| {
             let count = buffers.len();
-            let apart =
-                apart.into_iter().map(|(a, b)| (a % count, b % count)).filter(|(a, b)| a != b);
+            let pairs = |pairs: Vec<(usize, usize)>| {
+                let pairs = pairs.into_iter().map(|(a, b)| (a % count, b % count));
+                pairs.filter(|(a, b)| a != b).collect()
+            };
             let free = vec![0x50000..0x58000, 0x70000..0x80000 + room];
-            Problem { free, apart: apart.collect(), buffers }
-        })
+            let mut problem =
+                Problem { free, apart: pairs(apart), aliases: pairs(aliases), buffers };
+            if problem.check().is_err() {
+                problem.apart.clear();
+            }
+            problem
+        },
+    )
+}
+
+/// A few buffers in a few words of memory around the middle of tile memory.
+fn tiny() -> impl Strategy<Value = Problem> {
+    let buffer = (1..5_u32, 2..4_u32, 0..6_u32, 0..4_u32, 1..4_u32).prop_map(
+        |(words, alignment, region, start, length)| Buffer {
+            size: 4 * words,
+            alignment: 1 << alignment,
+            region: match region {
+                0 => Region::Standard,
+                1 => Region::Interleaved,
+                _ => Region::Either,
+            },
+            live: vec![start..start + length],
+            forbidden: vec![],
+            untouched: false,
+        },
+    );
+    let apart = prop::collection::vec((0..6_usize, 0..6_usize), 0..3);
+    (prop::collection::vec(buffer, 2..7), 0..4_u32, 3..7_u32, apart).prop_map(
+        |(buffers, below, above, apart)| {
+            let count = buffers.len();
+            let apart = apart.into_iter().map(|(a, b)| (a % count, b % count));
+            Problem {
+                free: vec![0x80000 - 4 * below - 4..0x80000 + 4 * above],
+                apart: apart.filter(|(a, b)| a != b).collect(),
+                aliases: vec![],
+                buffers,
+            }
+        },
+    )
+}
+
+/// Whether any placement exists, by trying every address of every buffer in turn.
+fn exists(problem: &Problem, addresses: &mut Vec<u32>) -> bool {
+    let index = addresses.len();
+    let Some(buffer) = problem.buffers.get(index) else { return true };
+    let range = &problem.free[0];
+    (range.start..range.end).step_by(4).any(|address| {
+        if !address.is_multiple_of(buffer.alignment) || address + buffer.size > range.end {
+            return false;
+        }
+        addresses.push(address);
+        let buffers = problem.buffers[..=index].to_vec();
+        let apart = problem.apart.iter().copied().filter(|(a, b)| *a.max(b) <= index).collect();
+        let part = Problem { free: problem.free.clone(), buffers, apart, aliases: vec![] };
+        let found = violation(&part, addresses).is_none() && exists(problem, addresses);
+        addresses.pop();
+        found
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn placements_obey_every_rule(problem in problems()) {
+    fn placements_obey_every_rule(problem in problems(30, 1..40_000)) {
         problem.check().unwrap();
-        match place(&problem) {
+        match place_within(&problem, 3000) {
             Outcome::Placed(addresses) => {
                 prop_assert_eq!(addresses.len(), problem.buffers.len());
                 prop_assert_eq!(violation(&problem, &addresses), None);
             }
-            Outcome::Impossible(shortage) => {
+            Outcome::Impossible(Proof::Bytes(shortage)) if problem.aliases.is_empty() => {
                 // The proof: at that step the class alone needs more than there is.
-                let wanted = |b: &&Buffer| (b.interleaved || !shortage.interleaved) && b.live.contains(&shortage.step);
+                let wanted = |b: &&Buffer| {
+                    let here = b.untouched || b.live.iter().any(|live| live.contains(&shortage.step));
+                    let clear = match shortage.region {
+                        Region::Either => true,
+                        region => b.region == region,
+                    };
+                    here && clear
+                };
                 let live: u64 = problem.buffers.iter().filter(wanted).map(|b| u64::from(b.size)).sum();
-                let from = if shortage.interleaved { 0x80000 } else { 0 };
-                let room: u64 = problem.free.iter().map(|r| u64::from(r.end.saturating_sub(r.start.max(from)))).sum();
-                prop_assert_eq!(live, room + u64::from(shortage.bytes_over));
+                let range = match shortage.region {
+                    Region::Either => 0..u32::MAX,
+                    Region::Standard => 0..0x80000,
+                    Region::Interleaved => 0x80000..u32::MAX,
+                };
+                let inside = |r: &Range<u32>| u64::from(r.end.min(range.end).saturating_sub(r.start.max(range.start)));
+                let room: u64 = problem.free.iter().map(inside).sum();
+                prop_assert!(live <= room + u64::from(shortage.bytes_over));
+                prop_assert!(shortage.bytes_over > 0);
             }
+            Outcome::Impossible(_) => {}
             Outcome::Unknown { buffer } => prop_assert!(buffer < problem.buffers.len()),
         }
     }
 
-    /// Disjoint lifetimes share one place; more memory never turns a placement into a failure of
-    /// bytes.
+    /// Disjoint lifetimes share one place.
     #[test]
     fn what_never_meets_shares_its_place(sizes in prop::collection::vec(1..30_000_u32, 1..20)) {
         let largest = sizes.iter().copied().max().unwrap();
-        let buffers = (0..).zip(&sizes).map(|(step, size)| Buffer { size: *size, alignment: 4, interleaved: false, live: step..step + 1 });
-        let problem = Problem { free: vec![0x80000..0x80000 + largest], buffers: buffers.collect(), apart: vec![] };
+        let buffers = (0..).zip(&sizes).map(|(step, size)| Buffer { size: *size, live: vec![step..step + 1], ..plain() });
+        let problem = Problem { free: vec![0x80000..0x80000 + largest], buffers: buffers.collect(), ..Problem::default() };
         prop_assert!(matches!(place(&problem), Outcome::Placed(_)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    /// Both answers against all placements there are: neither "placed" nor "impossible" is a guess,
+    /// and so few buffers are never "unknown".
+    #[test]
+    fn tiny_problems_are_decided_as_by_trying_everything(problem in tiny()) {
+        let exists = exists(&problem, &mut vec![]);
+        match place(&problem) {
+            Outcome::Placed(addresses) => prop_assert_eq!(violation(&problem, &addresses), None),
+            Outcome::Impossible(proof) => prop_assert!(!exists, "{:?}", proof),
+            Outcome::Unknown { .. } => prop_assert!(false, "undecided"),
+        }
+    }
+}
+
+fn plain() -> Buffer {
+    Buffer {
+        size: 64,
+        alignment: 8,
+        region: Region::Either,
+        live: vec![0..2],
+        forbidden: vec![],
+        untouched: false,
     }
 }
 
 #[test]
 fn bad_problems_are_refused() {
-    let good = Buffer { size: 64, alignment: 8, interleaved: false, live: 0..2 };
     let one = |buffer: Buffer| Problem {
         free: vec![0x80000..0x90000],
         buffers: vec![buffer],
-        apart: vec![],
+        ..Problem::default()
     };
-    assert_eq!(one(good.clone()).check(), Ok(()));
+    let two = || Problem { buffers: vec![plain(), plain()], ..one(plain()) };
+    assert_eq!(one(plain()).check(), Ok(()));
     let refused = |problem: Problem, wanted: &str| {
         let error = problem.check().unwrap_err();
         assert!(error.to_string().contains(wanted), "{error}");
     };
-    refused(one(Buffer { size: 0, ..good.clone() }), "0 bytes");
-    refused(one(Buffer { size: u32::MAX, ..good.clone() }), "bytes");
-    refused(one(Buffer { alignment: 24, ..good.clone() }), "alignment 24");
+    refused(one(Buffer { size: 0, ..plain() }), "0 bytes");
+    refused(one(Buffer { size: u32::MAX, ..plain() }), "bytes");
+    refused(one(Buffer { alignment: 24, ..plain() }), "alignment 24");
     #[expect(clippy::reversed_empty_ranges, reason = "a lifetime that ends before it starts")]
-    refused(one(Buffer { live: 3..2, ..good.clone() }), "from step 3 to step 2");
+    refused(one(Buffer { live: vec![3..2], ..plain() }), "from step 3 to step 2");
+    refused(one(Buffer { live: vec![], ..plain() }), "lifetimes that ascend");
+    refused(one(Buffer { live: vec![0..4, 3..5], ..plain() }), "lifetimes that ascend");
+    refused(one(Buffer { forbidden: vec![0..4], ..plain() }), "forbidden range 0x0 to 0x4");
     refused(
         Problem { free: vec![0x80000..0x90000, 0x88000..0x98000], ..Problem::default() },
         "overlaps",
     );
     refused(Problem { free: vec![0x40000..0x90000], ..Problem::default() }, "leaves tile memory");
-    let twice = Problem { apart: vec![(0, 0)], ..one(good) };
+    let twice = Problem { apart: vec![(0, 0)], ..one(plain()) };
     assert_eq!(twice.check(), Err(ProblemError::Apart(0, 0)));
+    let beyond = Problem { aliases: vec![(0, 2)], ..two() };
+    assert_eq!(beyond.check(), Err(ProblemError::Alias(0, 2)));
+    let both = Problem { aliases: vec![(0, 1)], apart: vec![(0, 1)], ..two() };
+    assert_eq!(both.check(), Err(ProblemError::Contradiction(0, 1)));
+}
+
+#[test]
+fn an_impossible_problem_says_where_and_by_how_much() {
+    let buffer =
+        |region, live: Range<u32>| Buffer { size: 4096, region, live: vec![live], ..plain() };
+    let problem = |buffers| Problem { free: vec![0x7f000..0x81000], buffers, ..Problem::default() };
+    let outcome = place(&problem(vec![
+        buffer(Region::Interleaved, 0..4),
+        buffer(Region::Interleaved, 3..5),
+        buffer(Region::Standard, 0..9),
+    ]));
+    let Outcome::Impossible(Proof::Bytes(found)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((found.region, found.step, found.bytes_over), (Region::Interleaved, 3, 4096));
+    let large = Buffer { size: 0x3000, ..plain() };
+    let alone = place(&problem(vec![plain(), large]));
+    assert_eq!(alone, Outcome::Impossible(Proof::Alone { buffer: 1 }));
+}
+
+/// With one element to spare all problems that are made to have a solution get one.
+#[test]
+fn planted_problems_are_solved() {
+    for seed in 0..100 {
+        let problem = banks(seed, true);
+        problem.check().unwrap();
+        match place(&problem) {
+            Outcome::Placed(addresses) => assert_eq!(violation(&problem, &addresses), None),
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn planted_problems_without_a_spare_element_are_never_called_impossible() {
+    for seed in 0..10 {
+        let problem = banks(seed, false);
+        match place_within(&problem, 5000) {
+            Outcome::Placed(addresses) => assert_eq!(violation(&problem, &addresses), None),
+            Outcome::Impossible(proof) => panic!("seed {seed}: {proof:?}"),
+            Outcome::Unknown { .. } => {}
+        }
+    }
+}
+
+/// A block cut into pieces, by time and by address: it is full, and can be filled again.
+fn cut(seed: u64, pieces: usize) -> Rectangles {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut whole = vec![(0..4096_u32, 0..4096_u32)];
+    while whole.len() < pieces {
+        let at = random.random_range(0..whole.len());
+        let (live, space) = whole.swap_remove(at);
+        let side = if random.random() { &live } else { &space };
+        let middle = random.random_range(side.start..=side.end);
+        let halves = if side == &live {
+            [(live.start..middle, space.clone()), (middle..live.end, space.clone())]
+        } else {
+            [(live.clone(), space.start..middle), (live.clone(), middle..space.end)]
+        };
+        whole.extend(
+            halves.into_iter().filter(|(live, space)| !live.is_empty() && !space.is_empty()),
+        );
+    }
+    let buffers = whole.into_iter().enumerate().map(|(index, (live, space))| Rectangle {
+        id: index.to_string(),
+        lower: live.start,
+        upper: live.end,
+        size: space.end - space.start,
+    });
+    Rectangles { buffers: buffers.collect() }
+}
+
+#[test]
+fn full_blocks_are_filled_again() {
+    for seed in 0..20 {
+        let rectangles = cut(seed, 24);
+        assert_eq!(rectangles.bound(), 4096);
+        let outcome = rectangles.place(4096, 200_000);
+        let RectangleOutcome::Placed(offsets) = outcome else { panic!("seed {seed}: {outcome:?}") };
+        assert_eq!(rectangles.violation(4096, &offsets), None);
+        assert_eq!(rectangles.height(&offsets), 4096);
+        assert_eq!(rectangles.place(4095, 200_000), RectangleOutcome::Impossible);
+    }
+}
+
+#[test]
+fn rectangles_are_read_and_written() {
+    let text = "id,lower,upper,size\na,0,3,4\nb,3,9,4\n";
+    let rectangles = Rectangles::from_csv(text).unwrap();
+    assert_eq!(rectangles.to_csv(&[0, 8]), "id,lower,upper,size,offset\na,0,3,4,0\nb,3,9,4,8\n");
+    assert!(rectangles.violation(8, &[0, 8]).unwrap().contains("ends at 12"));
+    let refused = |text: &str| Rectangles::from_csv(text).unwrap_err();
+    assert_eq!(refused("id,lower,size\n"), RectangleError::Column { column: "upper" });
+    assert!(refused("id,lower,upper,size\na,0,3,-4\n").to_string().contains("`-4` is no size"));
+    assert!(refused("id,lower,upper,size\na,5,3,4\n").to_string().contains("from 5 to 3"));
+    assert!(refused("id,lower,upper,size\na,0,3,4\na,0,3,4\n").to_string().contains("twice"));
+    let wide = Rectangles::from_csv("id,lower,upper,size\na,0,2,6\nb,1,3,6\n").unwrap();
+    assert!(wide.violation(12, &[0, 5]).unwrap().contains("overlap"));
 }
 
 #[test]

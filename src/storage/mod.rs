@@ -6,12 +6,16 @@
 //!
 //! Absent on purpose: what is in the buffers, and when exactly inside a step they are used.
 
+mod branch;
+pub mod generate;
+mod items;
 pub mod place;
 pub mod problem;
 pub mod program;
+pub mod rectangles;
 pub mod support;
 
-pub use place::{Outcome, place};
-pub use problem::{Buffer, Problem, ProblemError, Shortage};
+pub use place::{Outcome, Proof, place, place_within};
+pub use problem::{Buffer, Problem, ProblemError, Region, Shortage};
 pub use program::{StorageFailure, place_program};
 pub use support::{Support, SupportError, SupportSizes};

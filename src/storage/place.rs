@@ -1,10 +1,16 @@
-//! Placing one tile's buffers: constructive orders, then the buffer that failed goes first and the
-//! order is tried again.
+//! Placing one tile's buffers: bounds, then constructive orders, then searches with restarts.
+//!
+//! The searches differ in what they decide on first; each gets a small budget of nodes, because an
+//! unlucky first decision costs more than a new start. In later rounds budgets grow, and items that
+//! were often in the way are decided on sooner. Nodes are counted, there is no clock.
 
-use crate::target::sram::{INTERLEAVED_START, elements};
-use crate::target::{Address, Bytes};
+use std::cmp::Reverse;
+use std::ops::Range;
 
-use super::problem::{Problem, Shortage};
+use super::branch::{Found, Rule, Search};
+use super::items::{Items, Section};
+use super::problem::{Problem, Region, Shortage};
+use crate::target::sram::INTERLEAVED_START;
 
 /// What came of a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,119 +18,246 @@ pub enum Outcome {
     /// An address for every buffer.
     Placed(Vec<u32>),
     /// Proved: nothing fits.
-    Impossible(Shortage),
-    /// Nothing found; the buffer that failed in the best attempt.
+    Impossible(Proof),
+    /// Nothing found within the budget; the buffer that was most in the way.
     Unknown {
         /// Its index.
         buffer: usize,
     },
 }
 
-/// How often a failed buffer is moved to the front of an order.
-const PROMOTIONS: usize = 48;
+/// Why nothing fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// More bytes live than there are.
+    Bytes(Shortage),
+    /// A buffer does not fit even alone.
+    Alone {
+        /// Its index.
+        buffer: usize,
+    },
+    /// Every placement was ruled out.
+    Exhausted {
+        /// Nodes of the search.
+        nodes: u64,
+    },
+}
+
+/// Nodes of all searches together, unless told otherwise.
+pub const BUDGET: u64 = 200_000;
+
+/// How often a failed item is moved to the front of an order.
+const PROMOTIONS: usize = 12;
+
+/// Searches in turn, with what they prefer.
+const TURNS: [(Rule, Preference); 7] = [
+    (Rule::LowestRoughly, Preference::Crowd),
+    (Rule::LowestRoughly, Preference::Area),
+    (Rule::Sum, Preference::Length),
+    (Rule::Lowest, Preference::Crowd),
+    (Rule::Sum, Preference::Area),
+    (Rule::Tightest, Preference::Length),
+    (Rule::Lowest, Preference::Length),
+];
+
+/// Searches that learn what is in the way.
+const LEARNERS: [Preference; 2] = [Preference::Crowd, Preference::Area];
+
+/// Nodes of one search of the first round.
+const TURN: u64 = 2500;
+
+/// Restarts of a learner in one round, and nodes of its first.
+const RESTARTS: u32 = 14;
+const FIRST_RESTART: u64 = 1000;
+
+/// What comes first.
+#[derive(Clone, Copy)]
+enum Preference {
+    /// Most bytes beside it, then length.
+    Crowd,
+    /// Bytes times steps.
+    Area,
+    /// Steps.
+    Length,
+    /// Bytes.
+    Size,
+}
 
 /// Places all buffers of a checked problem.
 pub fn place(problem: &Problem) -> Outcome {
-    if let Some(shortage) = problem.shortage() {
-        return Outcome::Impossible(shortage);
+    place_within(problem, BUDGET)
+}
+
+/// The same with a budget of search nodes; 0: constructive orders only.
+pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
+    let (items, item_of) = problem.items();
+    let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
+    if let Some(item) = (0..items.len()).find(|item| items.lowest(*item, 0).is_none()) {
+        return Outcome::Impossible(Proof::Alone { buffer: first(item) });
     }
-    let apart = neighbours(problem);
+    if let Some(shortage) = shortage(&items) {
+        return Outcome::Impossible(Proof::Bytes(shortage));
+    }
+    // Sizes that change over time and elements together are kept apart more than need be.
+    let exact = !problem
+        .apart
+        .iter()
+        .any(|(a, b)| problem.aliases.iter().any(|(c, d)| a == c || a == d || b == c || b == d));
+    match solve(&items, budget) {
+        (Found::Placed(found), _) => {
+            Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
+        }
+        (Found::Nothing, nodes) if exact => Outcome::Impossible(Proof::Exhausted { nodes }),
+        (Found::Nothing, _) => Outcome::Unknown { buffer: 0 },
+        (Found::Unknown(item), _) => Outcome::Unknown { buffer: first(item) },
+    }
+}
+
+/// Places items; with the nodes that it took.
+pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
+    let failed = match construct(items) {
+        Ok(found) => return (Found::Placed(found), 0),
+        Err(item) => item,
+    };
+    let mut found = Found::Unknown(failed);
+    let mut spent = 0;
+    let mut attempt = |rule, rank: &[u32], trouble: &mut [f64], nodes: u64| {
+        let mut search = Search::new(items, (rule, rank), trouble, nodes.min(budget - spent));
+        found = search.run();
+        spent += search.nodes().min(budget - spent);
+        (!matches!(found, Found::Unknown(_)) || spent >= budget).then(|| (found.clone(), spent))
+    };
+    if budget == 0 {
+        return (found, 0);
+    }
+    for round in 0.. {
+        let grown = |nodes: u64| nodes << (2 * round).min(32);
+        for (rule, preference) in TURNS {
+            let mut trouble = vec![1.0; items.len()];
+            let end = attempt(rule, &ranks(items, preference), &mut trouble, grown(TURN));
+            if let Some(end) = end {
+                return end;
+            }
+        }
+        for preference in LEARNERS {
+            let mut trouble = vec![1.0; items.len()];
+            let rank = ranks(items, preference);
+            let mut nodes = grown(FIRST_RESTART);
+            for _ in 0..RESTARTS {
+                if let Some(end) = attempt(Rule::Troubled, &rank, &mut trouble, nodes) {
+                    return end;
+                }
+                trouble.iter_mut().for_each(|trouble| *trouble = 0.5 * *trouble + 0.5);
+                nodes = nodes * 11 / 10;
+            }
+        }
+    }
+    (found, spent)
+}
+
+/// Items by preference, the first with rank 0.
+fn ranks(items: &Items, preference: Preference) -> Vec<u32> {
+    let mut rank = vec![0; items.len()];
+    for (place, item) in (0..).zip(order(items, preference)) {
+        rank[item] = place;
+    }
+    rank
+}
+
+fn order(items: &Items, preference: Preference) -> Vec<usize> {
+    let length = |item: usize| -> u64 {
+        items.items[item].spans.iter().map(|(live, _)| u64::from(live.end - live.start)).sum()
+    };
+    let size = |item: usize| u64::from(items.sizes[item]);
+    let crowds: Vec<u64> = items
+        .sections
+        .iter()
+        .map(|section| section.items.iter().map(|(_, size)| u64::from(*size)).sum())
+        .collect();
+    let crowd = |item: usize| {
+        items.sections_of[item].iter().map(|section| crowds[*section]).max().unwrap_or(0)
+    };
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_cached_key(|&item| {
+        let area = length(item) * size(item);
+        let key = match preference {
+            Preference::Crowd => (crowd(item), length(item), area),
+            Preference::Area => (area, 0, 0),
+            Preference::Length => (length(item), area, 0),
+            Preference::Size => (size(item), 0, 0),
+        };
+        (Reverse(key), item)
+    });
+    order
+}
+
+/// First fit in several orders; the item that failed goes first and the order is tried again.
+fn construct(items: &Items) -> Result<Vec<u32>, usize> {
     let mut failed = 0;
-    for mut order in orders(problem) {
+    for preference in [Preference::Size, Preference::Area, Preference::Length, Preference::Crowd] {
+        let mut order = order(items, preference);
+        // What has the least choice goes first.
+        order.sort_by_key(|item| items.room_of(*item));
         for _ in 0..PROMOTIONS {
-            match first_fit(problem, &apart, &order) {
-                Ok(addresses) => return Outcome::Placed(addresses),
-                Err(buffer) => {
-                    failed = buffer;
-                    let at = order.iter().position(|index| *index == buffer).unwrap_or(0);
+            match first_fit(items, &order) {
+                Ok(addresses) => return Ok(addresses),
+                Err(item) => {
+                    failed = item;
+                    let at = order.iter().position(|found| *found == item).unwrap_or(0);
                     if at == 0 {
                         break;
                     }
-                    let moved = order.remove(at);
-                    order.insert(0, moved);
+                    order[..=at].rotate_right(1);
                 }
             }
         }
     }
-    Outcome::Unknown { buffer: failed }
+    Err(failed)
 }
 
-fn neighbours(problem: &Problem) -> Vec<Vec<usize>> {
-    let mut apart = vec![vec![]; problem.buffers.len()];
-    for &(a, b) in &problem.apart {
-        apart[a].push(b);
-        apart[b].push(a);
-    }
-    apart
-}
-
-/// Orders to try: the restricted class first, then by size, by area over time, by lifetime.
-fn orders(problem: &Problem) -> Vec<Vec<usize>> {
-    let buffers = &problem.buffers;
-    let length = |index: usize| u64::from(buffers[index].live.end - buffers[index].live.start);
-    let size = |index: usize| u64::from(buffers[index].size);
-    let by = |key: &dyn Fn(usize) -> u64, class_first: bool| {
-        let mut order: Vec<usize> = (0..buffers.len()).collect();
-        order.sort_by_key(|&index| {
-            (class_first && !buffers[index].interleaved, std::cmp::Reverse(key(index)), index)
-        });
-        order
-    };
-    vec![
-        by(&size, true),
-        by(&|index| size(index) * length(index), true),
-        by(&length, true),
-        by(&size, false),
-        by(&|index| size(index) * length(index), false),
-    ]
-}
-
-/// Every buffer in order at the lowest address where it fits, or the first that fits nowhere.
-fn first_fit(problem: &Problem, apart: &[Vec<usize>], order: &[usize]) -> Result<Vec<u32>, usize> {
-    let mut addresses: Vec<Option<u32>> = vec![None; problem.buffers.len()];
-    let mut blocked: Vec<(u32, u32)> = vec![];
-    for &index in order {
-        let buffer = &problem.buffers[index];
-        let together = |other: usize| {
-            let live = &problem.buffers[other].live;
-            live.start < buffer.live.end && buffer.live.start < live.end
-        };
+/// Every item in order at the lowest address where it fits, or the first that fits nowhere.
+fn first_fit(items: &Items, order: &[usize]) -> Result<Vec<u32>, usize> {
+    let mut addresses: Vec<Option<u32>> = vec![None; items.len()];
+    let mut blocked: Vec<Range<u32>> = vec![];
+    for &item in order {
         blocked.clear();
-        for (other, address) in addresses.iter().enumerate() {
-            if let Some(start) = address
-                && together(other)
-            {
-                blocked.push((*start, start + problem.buffers[other].size));
+        for other in &items.neighbours[item] {
+            if let Some(address) = addresses[other.item] {
+                blocked.push(other.lowest_below(address)..other.over(address));
             }
         }
-        for &other in &apart[index] {
-            if let Some(start) = addresses[other]
-                && together(other)
-            {
-                let size = Bytes(problem.buffers[other].size);
-                blocked.extend(elements(Address(start), size).map(|e| (e.start().0, e.end().0)));
+        blocked.sort_unstable_by_key(|range| (range.start, range.end));
+        let mut at = items.lowest(item, 0).ok_or(item)?;
+        for range in &blocked {
+            if at + items.sizes[item] <= range.start {
+                break;
+            }
+            if at < range.end {
+                at = items.lowest(item, range.end).ok_or(item)?;
             }
         }
-        blocked.sort_unstable();
-        addresses[index] = Some(lowest(problem, index, &blocked).ok_or(index)?);
+        addresses[item] = Some(at);
     }
     Ok(addresses.into_iter().flatten().collect())
 }
 
-/// The lowest address where a buffer fits between blocked spans.
-fn lowest(problem: &Problem, index: usize, blocked: &[(u32, u32)]) -> Option<u32> {
-    let buffer = &problem.buffers[index];
-    let least = if buffer.interleaved { INTERLEAVED_START.0 } else { 0 };
-    problem.free.iter().find_map(|range| {
-        let mut at = range.start.max(least).next_multiple_of(buffer.alignment);
-        for &(start, end) in blocked {
-            if at + buffer.size <= start {
-                break;
-            }
-            if end > at {
-                at = end.next_multiple_of(buffer.alignment);
-            }
-        }
-        (at + buffer.size <= range.end).then_some(at)
+/// The proof that no placement exists, if bytes alone give one.
+fn shortage(items: &Items) -> Option<Shortage> {
+    let middle = INTERLEAVED_START.0;
+    let regions = [
+        (Region::Interleaved, middle..u32::MAX),
+        (Region::Standard, 0..middle),
+        (Region::Either, 0..u32::MAX),
+    ];
+    regions.into_iter().find_map(|(region, range)| {
+        let room = items.room(range.clone());
+        let bytes = |section: &Section| -> u64 {
+            let bound = section.items.iter().filter(|(item, _)| items.is_within(*item, &range));
+            bound.map(|(_, size)| u64::from(*size)).sum()
+        };
+        let over = |section| bytes(section).checked_sub(room).filter(|over| *over > 0);
+        let most = items.sections.iter().filter_map(|section| Some((over(section)?, section.step)));
+        let (over, step) = most.max_by_key(|(over, step)| (*over, Reverse(*step)))?;
+        Some(Shortage { region, step, bytes_over: u32::try_from(over).unwrap_or(u32::MAX) })
     })
 }

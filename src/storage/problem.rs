@@ -4,6 +4,51 @@ use std::ops::Range;
 
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
+use super::items::{Item, Items};
+
+/// The memory that a buffer may lie in (`target/ipu21.md` §5.1).
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Region {
+    /// Anywhere.
+    #[default]
+    Either,
+    /// Region 0, which alone can be executed.
+    Standard,
+    /// Region 1.
+    Interleaved,
+}
+
+impl Region {
+    fn range(self) -> Range<u32> {
+        match self {
+            Region::Either => 0..u32::MAX,
+            Region::Standard => 0..INTERLEAVED_START.0,
+            Region::Interleaved => INTERLEAVED_START.0..u32::MAX,
+        }
+    }
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Region::Either => "all",
+            Region::Standard => "standard",
+            Region::Interleaved => "interleaved",
+        }
+    }
+}
+
 /// A buffer of one tile. Sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
@@ -11,10 +56,14 @@ pub struct Buffer {
     pub size: u32,
     /// A power of two.
     pub alignment: u32,
-    /// Must lie in region 1 (`target/ipu21.md` §5.1).
-    pub interleaved: bool,
-    /// Steps during which it holds data.
-    pub live: Range<u32>,
+    /// Where it may lie.
+    pub region: Region,
+    /// Steps during which it holds data: ascending, disjoint.
+    pub live: Vec<Range<u32>>,
+    /// Addresses that it must not touch.
+    pub forbidden: Vec<Range<u32>>,
+    /// Shares its place with no other buffer, at no step.
+    pub untouched: bool,
 }
 
 /// Buffers to place on one tile.
@@ -26,6 +75,8 @@ pub struct Problem {
     pub buffers: Vec<Buffer>,
     /// Pairs of buffers that must not share a memory element while both live.
     pub apart: Vec<(usize, usize)>,
+    /// Pairs of buffers that have one address: views, and results in an input's place.
+    pub aliases: Vec<(usize, usize)>,
 }
 
 /// What is wrong with a problem.
@@ -42,20 +93,34 @@ pub enum ProblemError {
     /// A lifetime that ends before it starts.
     #[error("buffer {buffer} lives from step {start} to step {end}")]
     Lifetime { buffer: usize, start: u32, end: u32 },
+    /// A lifetime without steps, or one whose parts overlap.
+    #[error("buffer {buffer} needs lifetimes that ascend and do not overlap")]
+    Lifetimes { buffer: usize },
     /// Free ranges that overlap or leave tile memory.
     #[error("free range {start:#x} to {end:#x} overlaps another or leaves tile memory")]
     Range { start: u32, end: u32 },
+    /// A forbidden range that is empty or leaves tile memory.
+    #[error(
+        "buffer {buffer}: forbidden range {start:#x} to {end:#x} is empty or leaves tile memory"
+    )]
+    Forbidden { buffer: usize, start: u32, end: u32 },
     /// A pair that names no two buffers.
     #[error("buffers {0} and {1} cannot lie apart")]
     Apart(usize, usize),
+    /// A pair that names no two buffers.
+    #[error("buffers {0} and {1} cannot have one address")]
+    Alias(usize, usize),
+    /// Two buffers that share their place and must not.
+    #[error("buffers {0} and {1} have one address and must lie apart")]
+    Contradiction(usize, usize),
 }
 
 /// Why nothing fits: how many bytes are too many, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// Region 1 alone is too small; else all free memory together.
-    pub interleaved: bool,
-    /// The step at which the most bytes live.
+    /// The memory that is too small, for the buffers that must lie in it.
+    pub region: Region,
+    /// A step at which the most bytes live.
     pub step: u32,
     /// Bytes that live then beyond what is free.
     pub bytes_over: u32,
@@ -74,58 +139,140 @@ impl Problem {
             }
             end = range.end;
         }
-        for (buffer, found) in self.buffers.iter().enumerate() {
-            let size = found.size;
-            if size == 0 || size > MEMORY_END.0 - MEMORY_START.0 {
-                return Err(ProblemError::Size { buffer, size });
-            }
-            if !found.alignment.is_power_of_two() {
-                return Err(ProblemError::Alignment { buffer, alignment: found.alignment });
-            }
-            if found.live.is_empty() {
-                let Range { start, end } = found.live;
-                return Err(ProblemError::Lifetime { buffer, start, end });
+        for (index, buffer) in self.buffers.iter().enumerate() {
+            buffer.check(index)?;
+        }
+        let count = self.buffers.len();
+        for &(a, b) in &self.aliases {
+            if a == b || a.max(b) >= count {
+                return Err(ProblemError::Alias(a, b));
             }
         }
+        let groups = self.groups();
         for &(a, b) in &self.apart {
-            if a == b || a.max(b) >= self.buffers.len() {
+            if a == b || a.max(b) >= count {
                 return Err(ProblemError::Apart(a, b));
+            }
+            if groups[a] == groups[b] && self.buffers[a].meets(&self.buffers[b]) {
+                return Err(ProblemError::Contradiction(a, b));
             }
         }
         Ok(())
     }
 
-    /// The proof that no placement exists, if bytes alone give one.
-    pub fn shortage(&self) -> Option<Shortage> {
-        let room = |from: u32| -> u64 {
-            let inside =
-                self.free.iter().map(|range| range.end.saturating_sub(range.start.max(from)));
-            inside.map(u64::from).sum()
-        };
-        let over = |interleaved: bool, room: u64| {
-            let (step, most) = self.most_live(interleaved)?;
-            let bytes_over = most.checked_sub(room).filter(|over| *over > 0)?;
-            Some(Shortage { interleaved, step, bytes_over: bytes_over as u32 })
-        };
-        over(true, room(INTERLEAVED_START.0)).or_else(|| over(false, room(0)))
+    /// For every buffer the first buffer with the same address.
+    pub(super) fn groups(&self) -> Vec<usize> {
+        let mut group: Vec<usize> = (0..self.buffers.len()).collect();
+        for &(a, b) in &self.aliases {
+            let (first, second) = (group[a].min(group[b]), group[a].max(group[b]));
+            group.iter_mut().filter(|found| **found == second).for_each(|found| *found = first);
+        }
+        group
     }
 
-    /// Step and bytes of the highest demand; with `interleaved` of that class alone.
-    fn most_live(&self, interleaved: bool) -> Option<(u32, u64)> {
-        let mut changes: Vec<(u32, i64)> = vec![];
-        for buffer in self.buffers.iter().filter(|buffer| buffer.interleaved || !interleaved) {
-            changes.push((buffer.live.start, i64::from(buffer.size)));
-            changes.push((buffer.live.end, -i64::from(buffer.size)));
-        }
-        changes.sort_unstable();
-        let mut live = 0;
-        let mut most: Option<(u32, u64)> = None;
-        for (step, change) in changes {
-            live += change;
-            if most.is_none_or(|(_, bytes)| live as u64 > bytes) {
-                most = Some((step, live as u64));
+    /// The solver's form, and for every buffer its item.
+    pub(super) fn items(&self) -> (Items, Vec<usize>) {
+        let groups = self.groups();
+        let mut firsts = groups.clone();
+        firsts.sort_unstable();
+        firsts.dedup();
+        let item_of: Vec<usize> =
+            groups.iter().map(|first| firsts.partition_point(|found| found < first)).collect();
+        let items = firsts.iter().map(|first| {
+            let members = (0..groups.len()).filter(|buffer| groups[*buffer] == *first);
+            self.item(&members.map(|buffer| &self.buffers[buffer]).collect::<Vec<_>>())
+        });
+        let apart: Vec<_> = self
+            .apart
+            .iter()
+            .filter(|(a, b)| self.buffers[*a].meets(&self.buffers[*b]))
+            .map(|(a, b)| (item_of[*a], item_of[*b]))
+            .collect();
+        (Items::new(items.collect(), self.free.clone(), &apart), item_of)
+    }
+
+    /// The item of buffers with one address.
+    fn item(&self, members: &[&Buffer]) -> Item {
+        let mut ranges = self.free.clone();
+        for member in members {
+            let region = member.region.range();
+            let clip = |range: &mut Range<u32>| {
+                *range = range.start.max(region.start)..range.end.min(region.end);
+            };
+            ranges.iter_mut().for_each(clip);
+            for hole in &member.forbidden {
+                ranges = ranges
+                    .iter()
+                    .flat_map(|range| {
+                        [
+                            range.start..range.end.min(hole.start),
+                            range.start.max(hole.end)..range.end,
+                        ]
+                    })
+                    .collect();
             }
         }
-        most
+        ranges.retain(|range| !range.is_empty());
+        ranges.sort_unstable_by_key(|range| range.start);
+        let alignment = members.iter().map(|member| member.alignment).max().unwrap_or(1);
+        Item { spans: spans(members), alignment, ranges }
+    }
+}
+
+/// Sizes over time of buffers with one address.
+fn spans(members: &[&Buffer]) -> Vec<(Range<u32>, u32)> {
+    if let [only] = members {
+        return only.lifetimes().into_iter().map(|live| (live, only.size)).collect();
+    }
+    let lifetimes: Vec<(Range<u32>, u32)> = members
+        .iter()
+        .flat_map(|member| member.lifetimes().into_iter().map(|live| (live, member.size)))
+        .collect();
+    let mut steps: Vec<u32> =
+        lifetimes.iter().flat_map(|(live, _)| [live.start, live.end]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let between = steps.windows(2).filter_map(|pair| {
+        let (start, end) = (pair[0], pair[1]);
+        let here = lifetimes.iter().filter(|(live, _)| live.start <= start && end <= live.end);
+        here.map(|(_, size)| *size).max().map(|size| (start..end, size))
+    });
+    between.collect()
+}
+
+impl Buffer {
+    fn check(&self, buffer: usize) -> Result<(), ProblemError> {
+        let size = self.size;
+        if size == 0 || size > MEMORY_END.0 - MEMORY_START.0 {
+            return Err(ProblemError::Size { buffer, size });
+        }
+        if !self.alignment.is_power_of_two() {
+            return Err(ProblemError::Alignment { buffer, alignment: self.alignment });
+        }
+        for live in &self.live {
+            if live.is_empty() {
+                return Err(ProblemError::Lifetime { buffer, start: live.start, end: live.end });
+            }
+        }
+        if self.live.is_empty() || self.live.windows(2).any(|pair| pair[0].end > pair[1].start) {
+            return Err(ProblemError::Lifetimes { buffer });
+        }
+        for &Range { start, end } in &self.forbidden {
+            if start < MEMORY_START.0 || end <= start || end > MEMORY_END.0 {
+                return Err(ProblemError::Forbidden { buffer, start, end });
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps during which nothing else may lie there.
+    fn lifetimes(&self) -> Vec<Range<u32>> {
+        if self.untouched { vec![0..u32::MAX] } else { self.live.clone() }
+    }
+
+    /// Whether both are in memory at one step.
+    pub(super) fn meets(&self, other: &Buffer) -> bool {
+        let mut pairs = self.live.iter().flat_map(|a| other.live.iter().map(move |b| (a, b)));
+        pairs.any(|(a, b)| a.start < b.end && b.start < a.end)
     }
 }

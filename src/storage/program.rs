@@ -8,23 +8,29 @@ use rayon::prelude::*;
 use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, StepKind};
 use crate::target::{Address, TileId};
 
-use super::place::{Outcome, place};
-use super::problem::{Buffer, Problem};
+use super::place::{Outcome, Proof, place_within};
+use super::problem::{Buffer, Problem, Region};
 
 /// Why a program does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageFailure {
     /// Proved: more bytes live than there are.
-    #[error("tile {tile}: {bytes_over} bytes over in {} memory at step {step}", class(*.interleaved))]
+    #[error("tile {tile}: {bytes_over} bytes over in {} memory at step {step}", region.name())]
     Over {
         /// The first such tile.
         tile: TileId,
-        /// Region 1 alone, else all memory.
-        interleaved: bool,
+        /// The memory.
+        region: Region,
         /// Bytes too many.
         bytes_over: u32,
         /// When.
         step: u32,
+    },
+    /// Proved, though there are bytes enough: no way of placing is left.
+    #[error("tile {tile}: its buffers fit in no way, though there are bytes enough")]
+    Proved {
+        /// The first such tile.
+        tile: TileId,
     },
     /// No placement was found for a buffer.
     #[error("tile {tile}: no place was found for `{buffer}` ({bytes} bytes, {} memory)", class(*.interleaved))]
@@ -86,9 +92,15 @@ pub fn place_program(
     Ok(addresses)
 }
 
+/// Nodes for placing with wishes; without them there is another attempt.
+const WISH_BUDGET: u64 = 2_000;
+/// Nodes for placing what must be: a candidate that does not fit has to fail soon.
+const BUDGET: u64 = 20_000;
+
 /// Why one kind of tile failed.
 enum Failure {
-    Over { interleaved: bool, bytes_over: u32, step: u32 },
+    Over { region: Region, bytes_over: u32, step: u32 },
+    Proved,
     NoPlace { buffer: BufferId, bytes: u32 },
 }
 
@@ -96,9 +108,10 @@ impl Failure {
     /// The failure with what a user needs to know of it.
     fn on(&self, program: &Program, tile: TileId) -> StorageFailure {
         match *self {
-            Failure::Over { interleaved, bytes_over, step } => {
-                StorageFailure::Over { tile, interleaved, bytes_over, step }
+            Failure::Over { region, bytes_over, step } => {
+                StorageFailure::Over { tile, region, bytes_over, step }
             }
+            Failure::Proved => StorageFailure::Proved { tile },
             Failure::NoPlace { buffer, bytes } => {
                 let found = &program.buffers[buffer.0 as usize];
                 let interleaved = found.class == Class::Interleaved;
@@ -144,30 +157,39 @@ fn solve(
     };
     let buffers = present.iter().map(|(id, bytes)| {
         let buffer = &program.buffers[id.0 as usize];
+        let interleaved = buffer.class == Class::Interleaved;
         Buffer {
             size: bytes + buffer.tail,
             alignment: buffer.alignment,
-            interleaved: buffer.class == Class::Interleaved,
-            live: buffer.live.clone(),
+            region: if interleaved { Region::Interleaved } else { Region::Either },
+            live: vec![buffer.live.clone()],
+            forbidden: vec![],
+            untouched: false,
         }
     });
     let needed = pairs(&program.apart);
-    let mut problem =
-        Problem { free: free.to_vec(), buffers: buffers.collect(), apart: needed.clone() };
+    let mut problem = Problem {
+        free: free.to_vec(),
+        buffers: buffers.collect(),
+        apart: needed.clone(),
+        aliases: vec![],
+    };
     problem.apart.extend(pairs(wishes));
-    let mut outcome = place(&problem);
-    if matches!(outcome, Outcome::Unknown { .. }) && problem.apart.len() > needed.len() {
+    let wished = problem.apart.len() > needed.len();
+    let mut outcome = place_within(&problem, if wished { WISH_BUDGET } else { BUDGET });
+    if wished && !matches!(outcome, Outcome::Placed(_)) {
         problem.apart = needed;
-        outcome = place(&problem);
+        outcome = place_within(&problem, BUDGET);
     }
     match outcome {
         Outcome::Placed(addresses) => Ok(addresses),
-        Outcome::Impossible(shortage) => Err(Failure::Over {
-            interleaved: shortage.interleaved,
+        Outcome::Impossible(Proof::Bytes(shortage)) => Err(Failure::Over {
+            region: shortage.region,
             bytes_over: shortage.bytes_over,
             step: shortage.step,
         }),
-        Outcome::Unknown { buffer } => {
+        Outcome::Impossible(Proof::Exhausted { .. }) => Err(Failure::Proved),
+        Outcome::Impossible(Proof::Alone { buffer }) | Outcome::Unknown { buffer } => {
             Err(Failure::NoPlace { buffer: present[buffer].0, bytes: present[buffer].1 })
         }
     }
