@@ -267,7 +267,7 @@ impl Buffer {
 
     /// Steps during which nothing else may lie there.
     fn lifetimes(&self) -> Vec<Range<u32>> {
-        if self.untouched { vec![0..u32::MAX] } else { self.live.clone() }
+        if self.untouched { std::iter::once(0..u32::MAX).collect() } else { self.live.clone() }
     }
 
     /// Whether both are in memory at one step.
