@@ -77,6 +77,9 @@ pub(super) struct TuneArgs {
     /// Start a new study even if the database has one
     #[arg(long)]
     pub(super) fresh: bool,
+    /// Start a new study that tries the old one's best recipes again, whatever has changed
+    #[arg(long, conflicts_with = "fresh")]
+    pub(super) warm_start: bool,
     /// Space file: what may be decided
     #[arg(long, value_name = "PATH")]
     pub(super) space: Option<PathBuf>,

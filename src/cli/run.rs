@@ -1,6 +1,7 @@
 //! `ipu-tune run PACKAGE`: runs it and compares its results with the host reference.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
 
@@ -31,8 +32,10 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
     let lowered = program(&network, &recipe);
     let beside = path.parent().unwrap_or(Path::new("."));
     let folder = args.data.as_deref().unwrap_or(beside);
-    let values = data::generate(&graph, application.origin.seed, folder)?;
-    let expected = reference::evaluate(&graph, &values);
+    let values = data::generate(&graph, application.origin.seed, data::real(&graph, folder)?);
+    let Some(expected) = reference::evaluate(&graph, &values, &AtomicBool::new(false)) else {
+        return Ok(Exit::Interrupted);
+    };
     let bytes = |role| host_bytes(&graph, &network, &lowered, role, &values);
     let host = HostData { weights: bytes(Role::Parameter), inputs: bytes(Role::Input) };
     let device = super::tune::device(&args.device)?;

@@ -9,7 +9,7 @@ use crate::calibrate::Point;
 use crate::check::{self, Checked};
 use crate::cost::{Coefficients, Geometry, estimate_node, geometry};
 use crate::device::{Device, DeviceError, HostData, Numerics, Summary, Tolerance, compare};
-use crate::model::{Graph, Values, reference};
+use crate::model::{Graph, Values};
 use crate::package::application::KERNELS_RESERVED;
 use crate::package::{Application, Origin, write};
 use crate::plan::{Layout, Network, NodeId, NodePlan, Recipe};
@@ -169,16 +169,16 @@ impl Validated {
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator with its data and reference, which take a while to compute. All work that can
-    /// take long gives up when `stop` is set.
+    /// An evaluator with its data and the reference's numbers for them. All work that can take long
+    /// gives up when `stop` is set.
     pub fn new(
         task: Task<'a>,
         values: Values,
+        reference: Values,
         device: &'a dyn Device,
         stop: &'a AtomicBool,
     ) -> Evaluator<'a> {
         let Task { graph, network, space, tiles, seed } = task;
-        let reference = reference::evaluate(graph, &values);
         Evaluator {
             graph,
             network,
