@@ -9,8 +9,11 @@
 //! Rules: `target/ipu21.md` §2.4, §2.5, §3, §5, §7.1. Words are called by the place they left:
 //! equal values could hide a swap, names cannot.
 
+mod arrivals;
 pub mod code;
 pub mod delivery;
+mod memory;
+mod messages;
 pub mod operands;
 pub mod package;
 pub mod phase;
