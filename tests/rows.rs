@@ -137,6 +137,11 @@ fn what_a_row_leaves_behind_is_named() {
     let (mut rows, wanted) = one(20);
     rows[1].1[1] = delay(20);
     refused(&rows, &wanted, "left-behind");
+    // Late is not behind, but longer than anything is heard.
+    let (mut rows, wanted) = one(20);
+    rows[1].1.splice(1..2, [delay(20)]);
+    rows[1].1.insert(4, select(1, false, NO_SOURCE));
+    refused(&rows, &wanted, "nothing-heard");
     let (rows, wanted, _) = paired(20);
     for tile in [2, 3] {
         let mut rows = rows.clone();
@@ -229,7 +234,7 @@ fn a_message_does_not_begin_with_two_controls() {
         delay(8),
         END,
     ];
-    refused(&rows, &wanted, "control-at-start");
+    assert!(check(&rows, &wanted).unwrap_err().has("control-at-start"));
     // In the middle of a message it changes nothing.
     rows[0].1.splice(
         1..2,
@@ -238,7 +243,8 @@ fn a_message_does_not_begin_with_two_controls() {
     let Instruction::SendPicp { items, address, .. } = &mut rows[0].1[3] else { unreachable!() };
     (*items, *address) = (10, FROM / 4 + 10);
     rows[0].1.insert(1, delay(10));
-    accepted(&rows, &wanted);
+    let found = check(&rows, &wanted).unwrap_err();
+    assert!(!found.has("control-at-start"), "{:?}", found.list());
 }
 
 #[test]
@@ -360,6 +366,24 @@ fn nobody_sends_to_itself_alone() {
         END,
     ];
     refused(&vec![(SENDER, row)], &[wanted(SENDER, SENDER, items)], "loopback");
+}
+
+#[test]
+fn a_pointer_is_set_for_something() {
+    let (mut rows, wanted) = one(20);
+    let end = rows[1].1.len() - 2;
+    rows[1].1.splice(end..=end, [pic(22, false, TO / 4), delay(3)]);
+    refused(&rows, &wanted, "idle-pointer");
+}
+
+#[test]
+fn a_message_is_heard_to_its_end() {
+    let (mut rows, wanted) = one(20);
+    rows[0].1 = send(100, 21, sctl(SENDER, FAR));
+    refused(&rows, &wanted, "unheard");
+    rows.push((TileId(8), send(10, 1, 1)));
+    rows[0].1 = send(100, 20, sctl(SENDER, FAR));
+    refused(&rows, &wanted, "unheard");
 }
 
 #[test]

@@ -66,8 +66,15 @@ pub(super) fn arrivals(
     point(tile, row, arrivals, violations)
 }
 
-/// Event and selector of a selection that brings nothing.
+/// Event and selector of a selection that lasts longer than what it brings.
 type Silent = Vec<(u32, u16)>;
+
+/// Whether items pass the mux in every event of a window, as rule R4 has it. A window without an end
+/// is a fault of its own.
+fn fills(heard: &[Arrival], start: u32, end: u32) -> bool {
+    let items: u32 = heard.iter().map(|arrival| arrival.items).sum();
+    items == end - start || (end == u32::MAX && items > 0)
+}
 
 /// The tile behind a selector, and what it sends.
 fn sender(number: u16, rows: &[Decoded]) -> Option<(TileId, &Decoded)> {
@@ -102,7 +109,7 @@ fn ordinary(
                 });
             }
         });
-        if arrivals.len() == before {
+        if !fills(&arrivals[before..], start, end) {
             silent.push((start, number));
         }
     }
@@ -141,7 +148,7 @@ fn paired(
                 });
             }
         });
-        if arrivals.len() == before {
+        if !fills(&arrivals[before..], start, end) {
             silent.push((start, number));
         }
     }
@@ -225,6 +232,13 @@ fn point(
         .filter(|(_, pic)| !pic.format)
         .map(|(event, pic)| (*event, pic.value * 4))
         .collect();
+    for pair in pointers.iter().zip(pointers.iter().skip(1).map(|next| next.0).chain([u32::MAX])) {
+        let ((event, _), end) = pair;
+        let at = arrivals.partition_point(|arrival| arrival.end() <= *event);
+        if arrivals.get(at).is_none_or(|arrival| arrival.written >= end) {
+            violations.add(Violation::IdlePointer { tile, event: *event });
+        }
+    }
     let mut placed = vec![];
     let (mut next, mut pointer) = (0, None);
     for arrival in arrivals {

@@ -17,8 +17,8 @@ pub(super) struct Message {
     /// One past the last event at which its sender, and the partner of a paired sender, is busy.
     pub(super) horizon: u32,
     sctl: u8,
-    /// Who hears it, ascending.
-    receivers: Vec<TileId>,
+    /// Who hears it, ascending, and how many of its items.
+    receivers: Vec<(TileId, u32)>,
 }
 
 /// Events from a natural start for which a sender is busy at least (§2.3).
@@ -30,15 +30,16 @@ pub(super) fn messages(rows: &[Decoded], arrivals: &[Vec<Arrival>]) -> Vec<Vec<M
     for (tile, arrivals) in (0..).map(TileId).zip(arrivals) {
         for arrival in arrivals {
             let message = &mut all[usize::from(arrival.source.0)][arrival.message as usize];
-            if message.receivers.last() != Some(&tile) {
-                message.receivers.push(tile);
+            match message.receivers.last_mut().filter(|last| last.0 == tile) {
+                Some(last) => last.1 += arrival.items,
+                None => message.receivers.push((tile, arrival.items)),
             }
         }
     }
     for (source, messages) in (0..).map(TileId).zip(&mut all) {
         for message in messages {
             // Without a receiver nothing says when it could have started: nothing was shifted.
-            let least = message.receivers.iter().map(|tile| time_to_mux(source, *tile)).min();
+            let least = message.receivers.iter().map(|found| time_to_mux(source, found.0)).min();
             let natural = least.map_or(message.start, |time| (-time).max(0) as u32);
             let shift = message.start.saturating_sub(natural);
             message.horizon = message.end.max(shift + LEAST_BUSY);
@@ -72,23 +73,30 @@ impl Message {
 
     /// Directions and width for exactly these receivers (§1.3).
     fn wanted_sctl(&self, source: TileId) -> Option<u8> {
-        let first = *self.receivers.first()?;
+        let (first, _) = *self.receivers.first()?;
         let direction = route(source, first).direction as u8;
         if !self.is_paired() {
             return Some(if self.receivers.len() == 1 { direction } else { 3 });
         }
-        let one_pair = self.receivers.iter().all(|tile| tile.0 / 2 == first.0 / 2);
+        let one_pair = self.receivers.iter().all(|(tile, _)| tile.0 / 2 == first.0 / 2);
         Some(if one_pair && first.0 / 2 != source.0 / 2 { direction | 4 } else { 7 })
     }
 
     fn goes_home_only(&self, source: TileId) -> bool {
-        let home =
-            |tile: &TileId| *tile == source || (self.is_paired() && *tile == source.partner());
+        let home = |(tile, _): &(TileId, u32)| {
+            *tile == source || (self.is_paired() && *tile == source.partner())
+        };
         !self.receivers.is_empty() && self.receivers.iter().all(home)
+    }
+
+    /// Whether every receiver hears all of it, and there is one.
+    fn is_heard(&self) -> bool {
+        let items = self.end - self.start;
+        !self.receivers.is_empty() && self.receivers.iter().all(|found| found.1 == items)
     }
 }
 
-/// Rules of the messages of one tile: their directions, T2 as far as it asks for another receiver,
+/// Rules of the messages of one tile: their directions, that nothing of them is lost, T2 as far as it asks for another receiver,
 /// and S2.
 pub(super) fn check(tile: TileId, messages: &[Vec<Message>], violations: &mut Violations) {
     let Some(own) = messages.get(usize::from(tile.0)) else { return };
@@ -97,6 +105,9 @@ pub(super) fn check(tile: TileId, messages: &[Vec<Message>], violations: &mut Vi
         if let Some(expected) = message.wanted_sctl(tile).filter(|sctl| *sctl != message.sctl) {
             let found = message.sctl;
             violations.add(Violation::Direction { tile, event, found, expected });
+        }
+        if !message.is_heard() {
+            violations.add(Violation::Unheard { tile, event });
         }
         if message.goes_home_only(tile) {
             violations.add(Violation::Loopback { tile, event });

@@ -39,9 +39,17 @@ pub enum Violation {
     /// A row ends and leaves its receiver listening, or in another format.
     #[error("tile {tile}: the row leaves {what} selected behind")]
     LeftBehind { tile: TileId, what: &'static str },
-    /// A source is selected that sends nothing then.
-    #[error("tile {tile}: source {selector:#x}, selected at event {event}, sends nothing then")]
+    /// A source is selected while it sends nothing, or for longer than it sends (rule R4).
+    #[error(
+        "tile {tile}: source {selector:#x}, selected at event {event}, is not heard all the time"
+    )]
     NothingHeard { tile: TileId, event: u32, selector: u16 },
+    /// A pointer that no item is written through.
+    #[error("tile {tile}: nothing is written through the pointer set at event {event}")]
+    IdlePointer { tile: TileId, event: u32 },
+    /// Items that nobody selects: the fabric loses them silently, and nothing here means to.
+    #[error("tile {tile}: nobody hears all of the message at event {event}")]
+    Unheard { tile: TileId, event: u32 },
     /// A message is sent in other directions than its receivers need (§1.3).
     #[error("tile {tile}: the message at event {event} has sctl {found}, expected {expected}")]
     Direction { tile: TileId, event: u32, found: u8, expected: u8 },
@@ -127,6 +135,8 @@ impl Violation {
             Violation::ItemsMeet { .. } => "items-meet",
             Violation::LeftBehind { .. } => "left-behind",
             Violation::NothingHeard { .. } => "nothing-heard",
+            Violation::IdlePointer { .. } => "idle-pointer",
+            Violation::Unheard { .. } => "unheard",
             Violation::Direction { .. } => "direction",
             Violation::Loopback { .. } => "loopback",
             Violation::OutOfMemory { .. } => "out-of-memory",
