@@ -10,8 +10,10 @@
 //! equal values could hide a swap, names cannot.
 
 mod arrivals;
+mod bindings;
 pub mod code;
 pub mod delivery;
+mod images;
 mod memory;
 mod messages;
 pub mod operands;

@@ -62,7 +62,8 @@ impl Support {
         let mut at = RUNTIME_STATE.0.0.next_multiple_of(element) + element;
         let place = |bytes: &u32| {
             let length = bytes.next_multiple_of(8);
-            let next = if front + length <= HOST_WINDOW.0.0 { &mut front } else { &mut at };
+            let next =
+                if front + length + LOOK_AHEAD.0 <= HOST_WINDOW.0.0 { &mut front } else { &mut at };
             let start = *next;
             *next += length;
             start..start + bytes
