@@ -14,7 +14,7 @@ pub mod sim;
 pub mod statistics;
 
 pub use command::CommandDevice;
-pub use numerics::{Numerics, Tolerance, compare};
+pub use numerics::{Numerics, Output, Tolerance, compare};
 pub use sim::SimulatedDevice;
 pub use statistics::Summary;
 
