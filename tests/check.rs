@@ -13,7 +13,8 @@ use ipu_tune::device::{Device, HostData, SimulatedDevice};
 use ipu_tune::model::Graph;
 use ipu_tune::package::{Application, StepKind, read, write};
 use ipu_tune::plan::Network;
-use ipu_tune::target::{Instruction, decode};
+use ipu_tune::program::{self, program};
+use ipu_tune::target::{Instruction, Pic, decode};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -243,18 +244,68 @@ fn a_program_that_runs_in_circles_is_given_up_soon() {
     });
 }
 
+/// Bytes of host data, all zero.
+fn zeros(a: &Application) -> HostData {
+    let size = |bindings: &[ipu_tune::package::Binding]| -> usize {
+        let slices = bindings.iter().flat_map(|binding| &binding.slices);
+        slices.map(|slice| slice.size as usize).sum()
+    };
+    HostData { weights: vec![0; size(&a.weights)], inputs: vec![0; size(&a.inputs)] }
+}
+
+/// The wait at the end of a tile's first row becomes a change of format, which the next row finds.
+#[test]
+fn a_format_left_behind_is_found_by_checker_and_simulator() {
+    let leave = |a: &mut Application| {
+        let rows = &mut a.tiles[3].segments.last_mut().unwrap().data;
+        let word = |at: usize| u32::from_le_bytes(rows[4 * at..4 * at + 4].try_into().unwrap());
+        let at = (1..rows.len() / 4 - 1).find_map(|at| match decode(&[word(at)]) {
+            Ok((Instruction::Delay { events }, _)) if word(at + 1) == 0x43a0_0000 => {
+                Some((at, events))
+            }
+            _ => None,
+        });
+        let (at, events) = at.unwrap();
+        let pic = Pic { format: true, value: 1 };
+        let new = Instruction::DelayPic { events, pic }.encode().unwrap().as_slice()[0];
+        rows[4 * at..4 * at + 4].copy_from_slice(&new.to_le_bytes());
+    };
+    rejected("left-behind", leave);
+    let device = SimulatedDevice::default();
+    assert!(device.measure(good(), &zeros(good())).is_ok());
+    let mut bad = good().clone();
+    leave(&mut bad);
+    let error = device.measure(&bad, &zeros(&bad)).unwrap_err().to_string();
+    assert!(error.contains("format"), "{error}");
+}
+
+/// Without any one of its steps a program reads what nobody wrote, but for the last ones, which the
+/// host reads.
+#[test]
+fn a_step_that_is_left_out_is_missed() {
+    let fixture = Fixture::new(BLOCK, TILES);
+    let recipe = fixture.first_plans().remove(0);
+    let whole = program(&fixture.network, &recipe);
+    assert_eq!(check::defined(&whole), Ok(()));
+    let exchanges =
+        (0..whole.steps.len()).filter(|step| whole.steps[*step].kind != program::StepKind::Compute);
+    let mut missed = 0;
+    for step in exchanges {
+        let mut less = whole.clone();
+        less.steps.remove(step);
+        assert!(check::defined(&less).unwrap_err().has("undefined"), "step {step}");
+        missed += 1;
+    }
+    assert!(missed > 3);
+}
+
 /// Whatever bytes are changed, reader, checker and simulator answer. Changes in the model and recipe
 /// texts, in names, in code, in rows and in numbers all occur.
 #[test]
 fn random_changes_never_panic() {
     let bytes = write(good());
     let device = SimulatedDevice::default();
-    let size = |bindings: &[ipu_tune::package::Binding]| -> usize {
-        let slices = bindings.iter().flat_map(|binding| &binding.slices);
-        slices.map(|slice| slice.size as usize).sum()
-    };
-    let data =
-        HostData { weights: vec![0; size(&good().weights)], inputs: vec![0; size(&good().inputs)] };
+    let data = zeros(good());
     let mut rng = ChaCha8Rng::seed_from_u64(12);
     let model = bytes.windows(16).position(|w| w == &good().origin.model.as_bytes()[..16]).unwrap();
     let mut read_again = 0;

@@ -104,7 +104,7 @@ fn ordinary(
                     item_bytes: 4,
                     source,
                     message: send.message,
-                    from: send.address + 4 * (first - send.start),
+                    from: send.address.saturating_add(4 * (first - send.start)),
                     to: 0,
                 });
             }
@@ -143,7 +143,7 @@ fn paired(
                     item_bytes: 8,
                     source,
                     message: send.message,
-                    from: send.address + 8 * (first - send.start),
+                    from: send.address.saturating_add(8 * (first - send.start)),
                     to: 0,
                 });
             }
@@ -255,7 +255,7 @@ fn point(
                 violations.add(Violation::NoPointer { tile, event: now });
                 return placed;
             };
-            let from = arrival.from + done * arrival.item_bytes;
+            let from = arrival.from.saturating_add(done * arrival.item_bytes);
             let piece = Arrival { written: now, items, from, to, ..arrival };
             pointer = Some(to.saturating_add(piece.bytes()));
             placed.push(piece);

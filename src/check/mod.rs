@@ -12,6 +12,7 @@
 mod arrivals;
 mod bindings;
 pub mod code;
+pub mod definitions;
 pub mod delivery;
 mod images;
 mod memory;
@@ -23,6 +24,7 @@ pub mod placement;
 pub mod rows;
 pub mod violation;
 
+pub use definitions::defined;
 pub use package::{Report, package};
 pub use phase::{PhaseReport, TileRow, Wanted, phase};
 pub use violation::{Violation, Violations};

@@ -12,7 +12,7 @@ use crate::target::{Bytes, TileId};
 use super::code::{self, Action, Image};
 use super::phase::{PhaseReport, TileRow, Wanted, phase};
 use super::violation::{Violation, Violations};
-use super::{Checked, bindings, images, operands, placement};
+use super::{Checked, bindings, definitions, images, operands, placement};
 
 /// What a checked package contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,9 @@ pub fn package(bytes: &[u8]) -> Result<Checked<Report>, Violations> {
     images::segments(&application, &entries, samples, &mut violations);
     if let Some(samples) = samples {
         placement.keep_off(samples, &mut violations);
+    }
+    if let Err(found) = definitions::defined(&program) {
+        violations.merge(found);
     }
     let calls = calls_by_tile(&program, images.len());
     let profile = profile.unwrap_or(0);

@@ -112,7 +112,8 @@ impl Decoded {
                 if sctl != last.sctl {
                     return Err(format!("a running message goes on with sctl {sctl}"));
                 }
-                self.send(items, next + delta * last.item_bytes(), sctl, false);
+                let next = next.saturating_add(delta * last.item_bytes());
+                self.send(items, next, sctl, false);
             }
             Instruction::SendPic { items, control } => {
                 let (next, last) = self.continued()?;
@@ -149,7 +150,7 @@ impl Decoded {
     fn continued(&self) -> Result<(u32, Sent), String> {
         let last = self.sends.last().filter(|last| last.start + last.items == self.horizon);
         let last = last.ok_or("a send continues nothing")?;
-        Ok((last.address + last.items * last.item_bytes(), *last))
+        Ok((last.address.saturating_add(last.items * last.item_bytes()), *last))
     }
 
     fn send(&mut self, items: u32, address: u32, sctl: u8, begins: bool) {

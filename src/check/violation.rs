@@ -112,6 +112,9 @@ pub enum Violation {
     /// A kernel's operand leaves its buffer.
     #[error("tile {tile}, step {step}: an operand of {kernel} leaves its buffer")]
     Operand { tile: TileId, step: usize, kernel: String },
+    /// A word is read that nobody wrote.
+    #[error("tile {tile}, step {step}: `{buffer}` is read at {offset} where nobody wrote it")]
+    Undefined { tile: TileId, step: usize, buffer: String, offset: u32 },
     /// A binding is not what the program needs.
     #[error("binding `{name}`: {what}")]
     Binding { name: String, what: String },
@@ -154,6 +157,7 @@ impl Violation {
             Violation::Overlap { .. } => "overlap",
             Violation::NotApart { .. } => "not-apart",
             Violation::Operand { .. } => "operand",
+            Violation::Undefined { .. } => "undefined",
             Violation::Binding { .. } => "binding",
             Violation::Image { .. } => "image",
         }
