@@ -82,3 +82,25 @@ impl Support {
         Ok(Support { launch, routines, program, rows, profile, free })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_code_is_never_fetched_from_where_data_lie() {
+        let room = HOST_WINDOW.0.0 - LOAD_START.0 - 16;
+        for bytes in (room - 2 * LOOK_AHEAD.0..=room + 8).step_by(8) {
+            let sizes = SupportSizes { routines: vec![bytes], ..SupportSizes::default() };
+            let support = Support::new(&sizes).unwrap();
+            let code = [&support.routines[0], &support.program, &support.rows];
+            for range in code {
+                let fetched = range.start..range.end + LOOK_AHEAD.0;
+                let meets =
+                    |free: &Range<u32>| fetched.start < free.end && free.start < fetched.end;
+                assert!(!support.free.iter().any(meets), "{bytes}: {range:x?}");
+                assert!(!meets(&support.profile), "{bytes}: {range:x?}");
+            }
+        }
+    }
+}
