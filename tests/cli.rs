@@ -173,7 +173,7 @@ fn operations_without_implementation_are_named() {
 #[test]
 fn a_model_that_is_too_large_names_the_tightest_constraint() {
     let (folder, _) = folder();
-    let output = run(folder.path(), &["--trials", "3", "--tiles", "1", "-q", "m.json"]);
+    let output = run(folder.path(), &["--trials", "3", "--tiles", "2", "-q", "m.json"]);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let message = stderr(&output);
     assert!(message.contains("tile 0") && message.contains("bytes over"), "{message}");

@@ -10,7 +10,7 @@ use ipu_tune::check::{TileRow, Violations, Wanted, phase as check_phase};
 use ipu_tune::exchange::{
     Effort, Options, Phase, Scheduled, TransferError, Width, lower_bound, relocate, schedule, shape,
 };
-use ipu_tune::target::{Address, Instruction, Pic, TileId, decode};
+use ipu_tune::target::{Address, Control, Instruction, Pic, TileId, decode};
 use proptest::prelude::*;
 
 /// Where rows lie: an element without data.
@@ -144,25 +144,49 @@ proptest! {
         let word = word.index(made[row].1.len());
         made[row].1[word] ^= 1 << bit;
         if check(&phase, &made, ROWS).is_ok() {
-            // Accepted: every send and control must be where it was, but for directions that
-            // nobody listens in.
-            prop_assert_eq!(sends(&made[row].1), sends(&before[row].1));
+            // Accepted: every send and every control must be what and where it was.
+            let (found, meant) = (decoded(&made[row].1), decoded(&before[row].1));
+            prop_assert_eq!(sends(&found), sends(&meant));
+            prop_assert_eq!(controls(&found), controls(&meant));
         }
     }
 }
 
-/// Addresses and lengths of all sends, by start.
-fn sends(words: &[u32]) -> Vec<(u32, u32, u32)> {
-    let (mut at, mut now, mut sends) = (0, 0, vec![]);
-    while at < words.len() {
-        let Ok((instruction, length)) = decode(&words[at..]) else { break };
-        if let Instruction::Send { items, address, .. } = instruction {
-            sends.push((now, items, address));
+/// Event, items, address or delta, and directions of everything that sends.
+fn sends(row: &[Instruction]) -> Vec<(u32, u32, u32, u8)> {
+    let (mut now, mut sends) = (0, vec![]);
+    for instruction in row {
+        match *instruction {
+            Instruction::Send { items, address, sctl }
+            | Instruction::SendPicp { items, address, sctl: sctl @ 1.., .. } => {
+                sends.push((now, items, address, sctl));
+            }
+            Instruction::SendOff { items, delta, sctl } => sends.push((now, items, delta, sctl)),
+            Instruction::SendPic { items, .. } => sends.push((now, items, 0, 0)),
+            _ => {}
         }
         now += instruction.events().unwrap_or(0);
-        at += length;
     }
     sends
+}
+
+/// Every control and the event at which it takes effect.
+fn controls(row: &[Instruction]) -> Vec<(u32, Control)> {
+    let (mut now, mut controls) = (0, vec![]);
+    for instruction in row {
+        let end = now + instruction.events().unwrap_or(0);
+        match *instruction {
+            Instruction::DelayPic { pic, .. } => controls.push((end, Control::Pic(pic))),
+            Instruction::DelayXpic { xpic, .. } => controls.push((end, Control::Xpic(xpic))),
+            Instruction::SendPic { control, .. } => controls.push((now + 1, control)),
+            Instruction::SendPicp { pic, xpic, .. } => {
+                controls.extend([Control::Pic(pic), Control::Xpic(xpic)].map(|c| (now + 1, c)));
+            }
+            _ => {}
+        }
+        now = end;
+    }
+    controls
 }
 
 /// Instructions of a row.
@@ -222,7 +246,6 @@ fn first(
 }
 
 fn pointer(instruction: Instruction, new: impl Fn(u32) -> u32) -> Option<Instruction> {
-    use ipu_tune::target::Control;
     let moved = |pic: Pic| Pic { value: new(pic.value), ..pic };
     match instruction {
         Instruction::DelayPic { events, pic } if !pic.format => {
@@ -327,7 +350,6 @@ fn a_row_among_data_is_named() {
 #[test]
 fn a_missing_pointer_is_named() {
     broken(Width::Ordinary, 4, "no-pointer", |row| {
-        use ipu_tune::target::Control;
         first(row, |i| match i {
             Instruction::DelayPic { events, .. } => Some(Instruction::Delay { events }),
             // The stream goes on without the control.

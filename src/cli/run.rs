@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
 
-use crate::device::{HostData, Summary, compare};
+use crate::device::{HostData, Summary};
 use crate::model::{Graph, data, reference};
 use crate::package::load;
 use crate::plan::{Network, Recipe};
 use crate::program::{Role, host_bytes, outputs, program};
 use crate::report;
-use crate::search::evaluate::tolerance;
+use crate::search::evaluate::compare_outputs;
 use crate::space::check_recipe;
 
 use super::Exit;
@@ -41,9 +41,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
     let device = super::tune::device(&args.device)?;
     let measurement = device.measure(&application, &host)?;
     let found = outputs(&graph, &network, &lowered, &measurement.outputs);
-    let pairs: Vec<(&[f32], &[f32])> =
-        found.iter().map(|(id, numbers)| (numbers.as_slice(), expected.get(*id))).collect();
-    let numerics = compare(&pairs, tolerance(&graph));
+    let numerics = compare_outputs(&graph, &expected, &found);
     let cycles = Summary::of(&measurement.cycles).map_or(0, |summary| summary.median);
     let identity = measurement.device;
     let value = json!({

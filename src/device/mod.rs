@@ -14,7 +14,7 @@ pub mod sim;
 pub mod statistics;
 
 pub use command::CommandDevice;
-pub use numerics::{Numerics, Tolerance, compare};
+pub use numerics::{Numerics, Output, Tolerance, compare};
 pub use sim::SimulatedDevice;
 pub use statistics::Summary;
 
@@ -119,11 +119,11 @@ pub trait Device: Sync {
 }
 
 /// Places of a call's byte string on tiles: for every slice the physical tile, address, and range
-/// in the concatenated string. Profile samples have names that begin with `profile.`.
+/// in the concatenated string. Cycle samples are no part of it.
 pub fn placements(bindings: &[crate::package::Binding]) -> Vec<(u32, u32, std::ops::Range<usize>)> {
     let mut places = vec![];
     let mut base = 0;
-    for binding in bindings.iter().filter(|binding| !binding.name.starts_with("profile.")) {
+    for binding in bindings.iter().filter(|binding| !binding.is_profile()) {
         let mut end = 0;
         for slice in &binding.slices {
             let start = base + slice.file_offset as usize;

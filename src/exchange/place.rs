@@ -141,14 +141,15 @@ impl Placement {
         }
     }
 
-    /// Events for which the transmit lane is taken: at least six from the natural start.
+    /// Events for which the transmit lane is taken: a paired send's at least six from the natural
+    /// start.
     fn busy(&self, event: u32) -> u32 {
-        self.sender_horizon(event) - event
+        if self.paired { self.sender_horizon(event) - event } else { self.items }
     }
 
+    /// Until when the sender's memory, and the lane that a paired send borrows, are busy (§2.3).
     fn sender_horizon(&self, event: u32) -> u32 {
-        let end = event + self.items;
-        if self.paired { end.max(event - self.natural + 6) } else { end }
+        (event + self.items).max(event - self.natural + 6)
     }
 
     fn receiver_earliest(
@@ -215,7 +216,7 @@ impl Placement {
     fn occupy(&self, tiles: &mut [Tile], receivers: &[Receiver], event: u32) {
         let end = self.sender_horizon(event);
         let sender = &mut tiles[usize::from(self.source.0)];
-        sender.transmit.occupy(event, end);
+        sender.transmit.occupy(event, event + self.busy(event));
         sender.controls.add_start(event);
         sender.reads.add(event, end, self.mask);
         if self.paired {

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use crate::calibrate::Point;
 use crate::check::{self, Checked};
 use crate::cost::{Coefficients, Geometry, estimate_node, geometry};
-use crate::device::{Device, DeviceError, HostData, Numerics, Summary, Tolerance, compare};
-use crate::model::{Graph, Values};
+use crate::device::{Device, DeviceError, HostData, Numerics, Output, Summary, Tolerance, compare};
+use crate::model::{Graph, TensorId, Values};
 use crate::package::application::KERNELS_RESERVED;
 use crate::package::{Application, Origin, write};
 use crate::plan::{Layout, Network, NodeId, NodePlan, Recipe};
@@ -358,18 +358,38 @@ impl<'a> Evaluator<'a> {
 
     fn compare(&self, built: &Built, bytes: &[u8]) -> Numerics {
         let found = outputs(self.graph, self.network, &built.program, bytes);
-        let pairs: Vec<(&[f32], &[f32])> = found
-            .iter()
-            .map(|(id, numbers)| (numbers.as_slice(), self.reference.get(*id)))
-            .collect();
-        compare(&pairs, tolerance(self.graph))
+        compare_outputs(self.graph, &self.reference, &found)
     }
 }
 
-/// How far results may be from the reference: programs with FP8 operands get more room.
-pub fn tolerance(graph: &Graph) -> Tolerance {
-    let narrow = graph.tensors().iter().any(|tensor| tensor.dtype == DataType::F8);
-    if narrow { Tolerance::F8 } else { Tolerance::F16 }
+/// Compares returned tensors with the reference. Those that FP8 operands went into get more room.
+pub fn compare_outputs(
+    graph: &Graph,
+    reference: &Values,
+    found: &[(TensorId, Vec<f32>)],
+) -> Numerics {
+    let narrow = of_narrow(graph);
+    let outputs: Vec<Output<'_>> = found
+        .iter()
+        .map(|(id, numbers)| {
+            let width = graph.tensor(*id).shape.last().copied().unwrap_or(1) as usize;
+            let tolerance = if narrow[id.0 as usize] { Tolerance::F8 } else { Tolerance::F16 };
+            Output { found: numbers, wanted: reference.get(*id), width, tolerance }
+        })
+        .collect();
+    compare(&outputs)
+}
+
+/// For every tensor, whether it is FP8 or was computed from one that is.
+fn of_narrow(graph: &Graph) -> Vec<bool> {
+    let mut narrow: Vec<bool> =
+        graph.tensors().iter().map(|tensor| tensor.dtype == DataType::F8).collect();
+    for operation in graph.operations() {
+        if operation.inputs.iter().any(|input| narrow[input.0 as usize]) {
+            operation.outputs.iter().for_each(|output| narrow[output.0 as usize] = true);
+        }
+    }
+    narrow
 }
 
 fn device_failure(error: &DeviceError) -> Failure {
