@@ -6,6 +6,7 @@ mod common;
 
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use common::{BLOCK, Fixture};
 use ipu_tune::check;
@@ -272,10 +273,10 @@ fn a_format_left_behind_is_found_by_checker_and_simulator() {
     };
     rejected("left-behind", leave);
     let device = SimulatedDevice::default();
-    assert!(device.measure(good(), &zeros(good())).is_ok());
+    assert!(device.measure(good(), &zeros(good()), &AtomicBool::new(false)).is_ok());
     let mut bad = good().clone();
     leave(&mut bad);
-    let error = device.measure(&bad, &zeros(&bad)).unwrap_err().to_string();
+    let error = device.measure(&bad, &zeros(&bad), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(error.contains("format"), "{error}");
 }
 
@@ -325,7 +326,7 @@ fn random_changes_never_panic() {
         if let Ok(application) = read(&bad) {
             read_again += 1;
             if round % 4 == 1 {
-                let _ = device.measure(&application, &data);
+                let _ = device.measure(&application, &data, &AtomicBool::new(false));
             }
         }
     }
@@ -354,7 +355,7 @@ fn extreme_numbers_never_panic() {
             let bytes = write(&bad);
             let _ = check::package(&bytes);
             if let Ok(application) = read(&bytes) {
-                let _ = device.measure(&application, &HostData::default());
+                let _ = device.measure(&application, &HostData::default(), &AtomicBool::new(false));
             }
         }
     }

@@ -152,8 +152,9 @@ impl Device for Liar {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError> {
-        self.0(SimulatedDevice::default().measure(application, data)?)
+        self.0(SimulatedDevice::default().measure(application, data, stop)?)
     }
 }
 
@@ -234,11 +235,12 @@ impl Device for Moody {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError> {
         let less = |left: usize| left.checked_sub(1);
         match self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
             Ok(_) => Err((self.error)()),
-            Err(_) => SimulatedDevice::default().measure(application, data),
+            Err(_) => SimulatedDevice::default().measure(application, data, stop),
         }
     }
 }

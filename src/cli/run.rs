@@ -33,13 +33,14 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
     let beside = path.parent().unwrap_or(Path::new("."));
     let folder = args.data.as_deref().unwrap_or(beside);
     let values = data::generate(&graph, application.origin.seed, data::real(&graph, folder)?);
-    let Some(expected) = reference::evaluate(&graph, &values, &AtomicBool::new(false)) else {
+    let never = AtomicBool::new(false);
+    let Some(expected) = reference::evaluate(&graph, &values, &never) else {
         return Ok(Exit::Interrupted);
     };
     let bytes = |role| host_bytes(&graph, &network, &lowered, role, &values);
     let host = HostData { weights: bytes(Role::Parameter), inputs: bytes(Role::Input) };
     let device = super::tune::device(&args.device)?;
-    let measurement = device.measure(&application, &host)?;
+    let measurement = device.measure(&application, &host, &never)?;
     let found = outputs(&graph, &network, &lowered, &measurement.outputs);
     let numerics = compare_outputs(&graph, &expected, &found);
     let cycles = Summary::of(&measurement.cycles).map_or(0, |summary| summary.median);

@@ -150,7 +150,15 @@ fn finish(
     if let Some(incumbent) = &report.incumbent {
         let application = incumbent.validated().application();
         tracing::info!(tiles = application.tiles.len(), "writing application package");
-        save(&options.package, &write(&application))?;
+        let begun = now();
+        let saved = save(&options.package, &write(&application));
+        tracing::debug!(
+            phase = "write_package",
+            elapsed_ms = begun.elapsed().as_millis() as u64,
+            success = saved.is_ok(),
+            "package build phase finished"
+        );
+        saved?;
         package = Some(options.package.display().to_string());
     }
     let incumbent = report.incumbent.as_ref().map(|incumbent| {

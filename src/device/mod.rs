@@ -18,6 +18,8 @@ pub use numerics::{Numerics, Output, Tolerance, compare};
 pub use sim::SimulatedDevice;
 pub use statistics::Summary;
 
+use std::sync::atomic::AtomicBool;
+
 use serde::{Deserialize, Serialize};
 
 use crate::package::Application;
@@ -85,6 +87,9 @@ pub enum DeviceError {
     /// The runner's answer makes no sense.
     #[error("the runner `{runner}` gave no usable answer: {what}")]
     Answer { runner: String, what: String },
+    /// The caller wanted no measurement any more.
+    #[error("the measurement was stopped")]
+    Stopped,
     /// Somebody else holds the device.
     #[error("cannot lock the device with `{path}`: {what}")]
     Lock { path: String, what: String },
@@ -107,7 +112,7 @@ pub trait Device: Sync {
     /// Who it is.
     fn identity(&self) -> Identity;
 
-    /// Runs a package on this data.
+    /// Runs a package on this data; gives up soon after `stop` was set.
     ///
     /// # Errors
     /// If the device gave no measurement; a missing or senseless figure is an error, never a value.
@@ -115,6 +120,7 @@ pub trait Device: Sync {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError>;
 }
 

@@ -295,6 +295,11 @@ impl<'a> Evaluator<'a> {
         coefficients: &Coefficients,
     ) -> Result<Validated, Failure> {
         let built = self.schedule(recipe, coefficients)?;
+        tracing::debug!(
+            final_cycles = built.cycles.round() as u64,
+            final_exchange = built.exchange_cycles.round() as u64,
+            "costed final placed program"
+        );
         let origin = Origin {
             model: self.graph.to_json(),
             recipe: recipe.to_json(),
@@ -318,7 +323,7 @@ impl<'a> Evaluator<'a> {
         let data = self.host_data(&built);
         let measurement = self
             .device
-            .measure(&checked.get().application, &data)
+            .measure(&checked.get().application, &data, self.stop)
             .map_err(|error| device_failure(&error))?;
         let numerics = self.compare(&built, &measurement.outputs);
         if numerics.non_finite > 0 {
@@ -395,6 +400,7 @@ fn of_narrow(graph: &Graph) -> Vec<bool> {
 fn device_failure(error: &DeviceError) -> Failure {
     let what = error.to_string();
     match error {
+        DeviceError::Stopped => Failure::Stopped,
         DeviceError::TimedOut { .. } => Failure::TimedOut { what },
         error if error.is_candidate_fault() => Failure::Crashed { what },
         _ => Failure::DeviceLost { what },

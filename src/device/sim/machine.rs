@@ -1,6 +1,7 @@
 //! Tiles that run supervisor programs, and the synchronizations between them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -166,8 +167,11 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// The fault of the lowest tile that has one.
-    pub fn run(&mut self) -> Result<Run, DeviceError> {
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<Run, DeviceError> {
         loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DeviceError::Stopped);
+            }
             let (silicon, routines) = (self.silicon, &self.routines);
             let results: Vec<_> =
                 self.tiles.par_iter_mut().map(|tile| tile.run(silicon, routines)).collect();
