@@ -276,7 +276,8 @@ fn a_format_left_behind_is_found_by_checker_and_simulator() {
     assert!(device.measure(good(), &zeros(good()), &AtomicBool::new(false)).is_ok());
     let mut bad = good().clone();
     leave(&mut bad);
-    let error = device.measure(&bad, &zeros(&bad), &AtomicBool::new(false)).unwrap_err().to_string();
+    let error =
+        device.measure(&bad, &zeros(&bad), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(error.contains("format"), "{error}");
 }
 

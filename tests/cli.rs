@@ -232,6 +232,15 @@ fn a_budget_too_short_to_validate_the_incumbent_again_leaves_everything_alone() 
 }
 
 #[test]
+fn a_runner_that_hangs_cannot_hold_the_budget() {
+    let (folder, _) = folder();
+    let device = ["--budget", "3s", "--device", "command:sleep 100000"];
+    let output = run(folder.path(), &[&["--tiles", "32", "-q", "m.json"], &device[..]].concat());
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).contains("the budget ended"), "{}", stderr(&output));
+}
+
+#[test]
 fn databases_that_cannot_be_used_are_refused_and_left_alone() {
     let (folder, model) = folder();
     let path = folder.path().join("m.tune.db");

@@ -104,7 +104,8 @@ fn a_runner_that_does_not_exist_cannot_be_started() {
     let folder = tempfile::tempdir().unwrap();
     let lock = folder.path().join("lock");
     let device = CommandDevice { lock, ..CommandDevice::new("/no/such/runner {package}") };
-    let error = device.measure(&application(), &HostData::default(), &AtomicBool::new(false)).unwrap_err();
+    let error =
+        device.measure(&application(), &HostData::default(), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, DeviceError::Start { .. }), "{error}");
 }
 
@@ -117,7 +118,8 @@ fn a_runner_that_hangs_is_stopped_with_its_children() {
     let device =
         CommandDevice { timeout: Duration::from_secs(1), ..device(folder.path(), &script) };
     let begun = Instant::now();
-    let error = device.measure(&application(), &HostData::default(), &AtomicBool::new(false)).unwrap_err();
+    let error =
+        device.measure(&application(), &HostData::default(), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, DeviceError::TimedOut { seconds: 1, .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(15));
     let child = std::fs::read_to_string(&pid).unwrap();
@@ -132,7 +134,11 @@ fn children_that_outlive_a_runner_are_stopped() {
         "sleep 300 & echo $! > '{}'; printf 12345678 > $4; echo '{{\"cycles\": [5]}}'",
         pid.display()
     );
-    let found = device(folder.path(), &script).measure(&application(), &HostData::default(), &AtomicBool::new(false));
+    let found = device(folder.path(), &script).measure(
+        &application(),
+        &HostData::default(),
+        &AtomicBool::new(false),
+    );
     assert_eq!(found.unwrap().cycles, [5]);
     let child = std::fs::read_to_string(&pid).unwrap();
     assert!(is_gone(child.trim()), "the runner's child {child} still runs");

@@ -24,7 +24,11 @@ impl DeviceLock {
     ///
     /// # Errors
     /// If the file cannot be opened, or somebody else keeps it; says who, if they wrote it down.
-    pub fn take(path: &Path, patience: Duration, stop: &AtomicBool) -> Result<DeviceLock, DeviceError> {
+    pub fn take(
+        path: &Path,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<DeviceLock, DeviceError> {
         let failed = |what: String| DeviceError::Lock { path: path.display().to_string(), what };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -64,7 +68,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device.lock");
         let held = DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false)).unwrap();
-        let refused = DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false)).unwrap_err().to_string();
+        let refused = DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(&std::process::id().to_string()), "{refused}");
         drop(held);
         DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false)).unwrap();
