@@ -414,6 +414,8 @@ fn questions_without_a_study_are_answered() {
         (scheduled["checked"].as_bool(), scheduled["ordinary_horizon"].as_u64()),
         (Some(true), Some(125))
     );
+    let plain = json(&run(folder.path(), &["exchange", "--json", "--timing", "n0", "i.json"]));
+    assert_eq!(plain["n0_horizon"].as_u64(), Some(64));
     fs::write(folder.path().join("bad.json"), instance.replace("[2, 3]", "[9]")).unwrap();
     let refused = run(folder.path(), &["exchange", "bad.json"]);
     assert_eq!(code(&refused), 2);
