@@ -1,17 +1,25 @@
-//! Exchange scheduling on instance files, beside a plain list scheduler that takes the transfers as
-//! they come: `cargo bench --bench exchange`, with the folder of the instances in
-//! `EXCHANGE_INSTANCES`. Without it, generated all-to-all phases of growing size are used.
-//!
-//! Outcome: `results/exchange.md`.
-#![expect(clippy::unwrap_used, reason = "a bench that fails may stop")]
+//! Exchange scheduling. `cargo bench --bench exchange` times generated phases, up to one of 1.2
+//! million transfers on all tiles; with the folder of the instances in `EXCHANGE_INSTANCES` it first
+//! schedules each of them once, at both efforts and under N0, and prints the table of
+//! `results/exchange.md`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench that fails may stop; it prints a table of what it measures"
+)]
 
-use std::hint::black_box;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
 use ipu_tune::exchange::instance::{self, Instance};
-use ipu_tune::exchange::{Effort, Options, Phase, place, rows, schedule};
+use ipu_tune::exchange::{Effort, Options, Phase, Row, Scheduled, n0, schedule};
 use ipu_tune::target::{Address, TileId};
+
+/// Where rows lie for checking: executable, and away from the instances' data.
+const ROWS: u32 = 0x4c000;
 
 /// Every tile sends `words` words to each of the `fan` tiles after it.
 fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
@@ -27,39 +35,114 @@ fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
     Instance { name: format!("all-to-all-{tiles}t-f{fan}-{words}w"), transfers: phase.len(), phase }
 }
 
-fn instances() -> Vec<Instance> {
-    let Some(folder) = std::env::var_os("EXCHANGE_INSTANCES").map(PathBuf::from) else {
-        return vec![all_to_all(64, 16, 32), all_to_all(256, 32, 16), all_to_all(1472, 64, 12)];
+/// The horizon that the checker finds.
+fn checked(phase: &Phase, scheduled: &Scheduled) -> u32 {
+    let row = |row: &'_ Row| (row.tile, row.words.clone());
+    let made: Vec<(TileId, Vec<u32>)> = scheduled.rows.iter().map(row).collect();
+    let rows: Vec<TileRow<'_>> =
+        made.iter().map(|(tile, words)| TileRow { tile: *tile, address: ROWS, words }).collect();
+    let mut wanted = vec![];
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
+            tile: *tile,
+            to: to.0,
+            words: transfer.words,
+            source: transfer.source,
+            from: transfer.source_address.0,
+        }));
+    }
+    check_phase(phase.tiles(), &rows, &wanted).unwrap().get().horizon
+}
+
+/// A schedule, its rows, and the seconds that both took.
+fn timed(phase: &Phase, effort: Effort) -> (Scheduled, f64) {
+    let started = Instant::now();
+    let scheduled = schedule(phase, &Options { effort, ..Options::default() }).unwrap();
+    (scheduled, started.elapsed().as_secs_f64())
+}
+
+/// The columns of `index.csv` by name, one map a row. Only the last, unused column is quoted.
+fn index(folder: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(folder.join("index.csv")).unwrap();
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let row = |line: &str| {
+        let values = line.split(',').map(str::to_owned);
+        header.iter().map(|name| (*name).to_owned()).zip(values).collect()
     };
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "gz"))
-        .collect();
-    files.sort();
-    files.iter().map(|path| instance::read(path).unwrap()).collect()
+    lines.map(row).collect()
+}
+
+fn or_dash(horizon: Option<u32>) -> String {
+    horizon.map_or("–".to_owned(), |horizon| horizon.to_string())
+}
+
+fn instances(folder: &Path) {
+    println!(
+        "| name | transfers | bound | best_horizon | ordinary | paired | mixed | horizon | ÷ best | ÷ bound | fast | full s | fast s | peer s | n0 | n0_best_known | checked |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for known in index(folder) {
+        let name = &known["name"];
+        let phase = instance::read(&folder.join(format!("{name}.json.gz"))).unwrap().phase;
+        let (full, seconds) = timed(&phase, Effort::Full);
+        let (fast, fast_seconds) = timed(&phase, Effort::Fast);
+        let plain = n0::plan(&phase, &Options::default()).unwrap();
+        assert_eq!(n0::check(&phase, &plain.starts), Ok(plain.horizon));
+        assert_eq!(checked(&phase, &fast), fast.schedule.horizon);
+        let found = &full.schedule;
+        assert_eq!(checked(&phase, &full), found.horizon);
+        let best: f64 = known["best_horizon"].parse().unwrap();
+        let horizon = f64::from(found.horizon);
+        let (to_best, to_bound) = (horizon / best, horizon / f64::from(found.bound));
+        println!(
+            "| {name} | {} | {} | {best} | {} | {} | {} | {} | {to_best:.3} | {to_bound:.3} | {} | {seconds:.4} | {fast_seconds:.4} | {} | {} | {} | yes |",
+            known["transfers"],
+            found.bound,
+            or_dash(found.ordinary_horizon),
+            or_dash(found.paired_horizon),
+            or_dash(found.mixed_horizon),
+            found.horizon,
+            fast.schedule.horizon,
+            known["peer_seconds"],
+            plain.horizon,
+            known["n0_best_known"],
+        );
+    }
+}
+
+/// Transfers against time, up to 1.2 million on all tiles.
+fn growth() {
+    println!("| phase | transfers | bound | fast | fast s | full | full s | checked s |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for (tiles, fan, words) in [
+        (64, 16, 32),
+        (256, 32, 16),
+        (1472, 64, 12),
+        (1472, 204, 8),
+        (1472, 408, 4),
+        (1472, 816, 2),
+    ] {
+        let Instance { name, phase, transfers } = all_to_all(tiles, fan, words);
+        let (fast, fast_seconds) = timed(&phase, Effort::Fast);
+        let (full, full_seconds) = timed(&phase, Effort::Full);
+        let started = Instant::now();
+        assert_eq!(checked(&phase, &full), full.schedule.horizon);
+        println!(
+            "| {name} | {transfers} | {} | {} | {fast_seconds:.3} | {} | {full_seconds:.3} | {:.3} |",
+            full.schedule.bound,
+            fast.schedule.horizon,
+            full.schedule.horizon,
+            started.elapsed().as_secs_f64(),
+        );
+    }
 }
 
 fn main() {
-    let mut criterion = Criterion::default().sample_size(10).configure_from_args();
-    let mut group = criterion.benchmark_group("exchange");
-    for Instance { name, phase, transfers } in instances() {
-        group.throughput(Throughput::Elements(transfers as u64));
-        let given: Vec<u32> = (0..phase.len() as u32).collect();
-        group.bench_function(BenchmarkId::new("as they come", &name), |bench| {
-            bench.iter(|| {
-                let starts =
-                    place::place(&phase, false, &given, &Default::default(), &|| false).unwrap();
-                black_box(rows::horizon(&phase, &starts).ok())
-            });
-        });
-        for (label, effort) in [("fast", Effort::Fast), ("full", Effort::Full)] {
-            let options = Options { effort, ..Options::default() };
-            group.bench_function(BenchmarkId::new(label, &name), |bench| {
-                bench.iter(|| black_box(schedule(&phase, &options).unwrap().schedule.horizon));
-            });
-        }
+    if let Some(folder) = std::env::var_os("EXCHANGE_INSTANCES").map(PathBuf::from) {
+        instances(&folder);
+        println!();
     }
-    group.finish();
-    criterion.final_summary();
+    growth();
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use criterion::{Criterion, Throughput};
 use ipu_tune::cost::{Coefficients, SegmentCost, estimate_node};
 use ipu_tune::device::SimulatedDevice;
-use ipu_tune::model::{Graph, data, shipped};
+use ipu_tune::model::{Graph, data, reference, shipped};
 use ipu_tune::plan::{Network, Recipe};
 use ipu_tune::program::lower_node;
 use ipu_tune::search::first::first_plans;
@@ -29,9 +29,10 @@ fn main() {
     let graph = Graph::from_json(text, Path::new("bert-base-128")).unwrap();
     let network = Network::from_graph(&graph).unwrap();
     let (space, device, stop) = (Space::open(), SimulatedDevice::default(), AtomicBool::new(false));
-    let values = data::generate(&graph, 0, Path::new(".")).unwrap();
+    let values = data::generate(&graph, 0, data::Values::empty(&graph));
     let task = Task { graph: &graph, network: &network, space: &space, tiles: 1472, seed: 0 };
-    let evaluator = Evaluator::new(task, values, &device, &stop);
+    let reference = reference::evaluate(&graph, &values, &stop).unwrap();
+    let evaluator = Evaluator::new(task, values.clone(), reference.clone(), &device, &stop);
     let coefficients = Coefficients::default();
     let planner = evaluator.planner(&coefficients);
     let first = first_plans(&planner).unwrap().remove(0);
@@ -89,8 +90,8 @@ fn main() {
     group.bench_function("geometry, changed segments new", |bench| {
         bench.iter_with_setup(
             || {
-                let values = data::generate(&graph, 0, Path::new(".")).unwrap();
-                let evaluator = Evaluator::new(task, values, &device, &stop);
+                let (values, reference) = (values.clone(), reference.clone());
+                let evaluator = Evaluator::new(task, values, reference, &device, &stop);
                 evaluator.geometry(&first, &coefficients).unwrap();
                 evaluator
             },

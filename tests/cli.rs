@@ -128,8 +128,11 @@ fn bad_input_writes_nothing() {
         r#"{"format": "ipu-tune/space@1", "operations": {"nobody": {}}}"#,
     )
     .unwrap();
+    let named = good.replacen("\"name\"", "\"data\": \"none.safetensors\", \"name\"", 1);
+    fs::write(folder.path().join("data.json"), named).unwrap();
     let before = files(folder.path());
     let cases: &[(&[&str], &str)] = &[
+        (&["data.json"], "none.safetensors"),
         (&["absent.json"], "cannot read `absent.json`"),
         (&["empty.json"], "is empty"),
         (&["short.json"], "short.json"),
@@ -170,11 +173,71 @@ fn operations_without_implementation_are_named() {
 #[test]
 fn a_model_that_is_too_large_names_the_tightest_constraint() {
     let (folder, _) = folder();
-    let output = run(folder.path(), &["--trials", "3", "--tiles", "1", "-q", "m.json"]);
+    let output = run(folder.path(), &["--trials", "3", "--tiles", "2", "-q", "m.json"]);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let message = stderr(&output);
     assert!(message.contains("tile 0") && message.contains("bytes over"), "{message}");
     assert!(!files(folder.path()).contains(&"m.ipuexe".to_owned()));
+}
+
+#[test]
+fn a_model_larger_than_all_tiles_is_refused_before_anything_is_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = r#"{"format": "ipu-tune/model@1", "name": "huge",
+        "inputs": [{"name": "x", "shape": [8, 65536], "dtype": "f16"}],
+        "parameters": [{"name": "w", "shape": [65536, 65536], "dtype": "f16"}],
+        "operations": [{"name": "y", "op": "matmul", "inputs": ["x", "w"],
+            "outputs": [{"name": "y", "shape": [8, 65536], "dtype": "f16"}]}],
+        "outputs": ["y"]}"#;
+    fs::write(folder.path().join("huge.json"), model).unwrap();
+    let output = run(folder.path(), &["huge.json"]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).contains("bytes more than 1472 tiles have"), "{}", stderr(&output));
+    assert_eq!(files(folder.path()), ["huge.json"]);
+}
+
+#[test]
+fn recipes_outlive_what_makes_their_figures_worthless() {
+    let (folder, model) = folder();
+    let first = run(folder.path(), TUNE);
+    let best = |output: &Output| json(output)["incumbent"]["measured_cycles"].as_u64().unwrap();
+    // A slower device: every figure is earned again, beginning with the incumbent's.
+    let profile = fs::read_to_string("src/device/sim/profile.json").unwrap();
+    fs::write(folder.path().join("other.json"), profile.replace("c600", "slow")).unwrap();
+    let others = ["--device", "sim:other.json"];
+    let again = run(folder.path(), &[TUNE, &others].concat());
+    assert_eq!((code(&again), json(&again)["resuming"].as_bool()), (0, Some(true)));
+    assert!(json(&again)["incumbent"]["device"].as_str().unwrap().contains("slow"));
+    assert!(best(&again) <= best(&first));
+    let status = json(&run(folder.path(), &["status", "--json", "m.json"]));
+    let event = status["study"]["events"][0].as_str().unwrap().to_owned();
+    assert!(event.contains("changed: device"), "{event}");
+    // Another model: only if asked.
+    let good = fs::read_to_string(&model).unwrap();
+    fs::write(&model, good.replace("\"mlp2-tiny\"", "\"other\"")).unwrap();
+    let warm = run(folder.path(), &[TUNE, &["--warm-start"]].concat());
+    assert_eq!(code(&warm), 0, "{}", stderr(&warm));
+    assert!(best(&warm) <= best(&first));
+}
+
+#[test]
+fn a_budget_too_short_to_validate_the_incumbent_again_leaves_everything_alone() {
+    let (folder, _) = folder();
+    assert_eq!(code(&run(folder.path(), TUNE)), 0);
+    let package = fs::read(folder.path().join("m.ipuexe")).unwrap();
+    let output = run(folder.path(), &["--budget", "1ms", "--tiles", "32", "-q", "m.json"]);
+    assert_eq!(code(&output), 3);
+    assert_eq!(fs::read(folder.path().join("m.ipuexe")).unwrap(), package);
+    assert_eq!(code(&run(folder.path(), TUNE)), 0);
+}
+
+#[test]
+fn a_runner_that_hangs_cannot_hold_the_budget() {
+    let (folder, _) = folder();
+    let device = ["--budget", "3s", "--device", "command:sleep 100000"];
+    let output = run(folder.path(), &[&["--tiles", "32", "-q", "m.json"], &device[..]].concat());
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).contains("the budget ended"), "{}", stderr(&output));
 }
 
 #[test]
@@ -351,6 +414,8 @@ fn questions_without_a_study_are_answered() {
         (scheduled["checked"].as_bool(), scheduled["ordinary_horizon"].as_u64()),
         (Some(true), Some(125))
     );
+    let plain = json(&run(folder.path(), &["exchange", "--json", "--timing", "n0", "i.json"]));
+    assert_eq!(plain["n0_horizon"].as_u64(), Some(64));
     fs::write(folder.path().join("bad.json"), instance.replace("[2, 3]", "[9]")).unwrap();
     let refused = run(folder.path(), &["exchange", "bad.json"]);
     assert_eq!(code(&refused), 2);

@@ -1,6 +1,7 @@
 //! External runners that misbehave: each gives one clear failure, none hangs, nothing is left.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ipu_tune::device::{CommandDevice, Device, DeviceError, HostData, Measurement};
@@ -33,7 +34,7 @@ fn device(folder: &Path, script: &str) -> CommandDevice {
 fn measure(script: &str) -> Result<Measurement, DeviceError> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data = HostData { weights: b"weights".to_vec(), inputs: b"inputs!!".to_vec() };
-    device(folder.path(), script).measure(&application(), &data)
+    device(folder.path(), script).measure(&application(), &data, &AtomicBool::new(false))
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn only_transient_errors_are_tried_again_and_not_for_ever() {
         );
         std::fs::write(&count, "").unwrap();
         let error = device(folder.path(), &script)
-            .measure(&application(), &HostData::default())
+            .measure(&application(), &HostData::default(), &AtomicBool::new(false))
             .unwrap_err();
         assert_eq!((error.is_transient(), runs()), (transient, wanted));
     }
@@ -103,7 +104,8 @@ fn a_runner_that_does_not_exist_cannot_be_started() {
     let folder = tempfile::tempdir().unwrap();
     let lock = folder.path().join("lock");
     let device = CommandDevice { lock, ..CommandDevice::new("/no/such/runner {package}") };
-    let error = device.measure(&application(), &HostData::default()).unwrap_err();
+    let error =
+        device.measure(&application(), &HostData::default(), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, DeviceError::Start { .. }), "{error}");
 }
 
@@ -116,7 +118,8 @@ fn a_runner_that_hangs_is_stopped_with_its_children() {
     let device =
         CommandDevice { timeout: Duration::from_secs(1), ..device(folder.path(), &script) };
     let begun = Instant::now();
-    let error = device.measure(&application(), &HostData::default()).unwrap_err();
+    let error =
+        device.measure(&application(), &HostData::default(), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, DeviceError::TimedOut { seconds: 1, .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(15));
     let child = std::fs::read_to_string(&pid).unwrap();
@@ -131,7 +134,11 @@ fn children_that_outlive_a_runner_are_stopped() {
         "sleep 300 & echo $! > '{}'; printf 12345678 > $4; echo '{{\"cycles\": [5]}}'",
         pid.display()
     );
-    let found = device(folder.path(), &script).measure(&application(), &HostData::default());
+    let found = device(folder.path(), &script).measure(
+        &application(),
+        &HostData::default(),
+        &AtomicBool::new(false),
+    );
     assert_eq!(found.unwrap().cycles, [5]);
     let child = std::fs::read_to_string(&pid).unwrap();
     assert!(is_gone(child.trim()), "the runner's child {child} still runs");
@@ -158,4 +165,25 @@ fn is_gone(pid: &str) -> bool {
         }
         gone
     })
+}
+
+#[test]
+fn a_runner_that_never_ends_does_not_outlive_the_budget() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mark = folder.path().join("child");
+    let script = format!("trap '' TERM; sleep 1000 & echo $! > '{}'; wait", mark.display());
+    let (device, stop) = (device(folder.path(), &script), AtomicBool::new(false));
+    let error = std::thread::scope(|scope| {
+        let running = scope.spawn(|| device.measure(&application(), &HostData::default(), &stop));
+        while std::fs::read_to_string(&mark).map_or(true, |text| !text.ends_with('\n')) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stop.store(true, Ordering::Relaxed);
+        running.join().expect("no panic").unwrap_err()
+    });
+    assert!(matches!(error, DeviceError::Stopped), "{error}");
+    let child = std::fs::read_to_string(&mark).unwrap();
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+    // Gone, or dead and waiting for whoever adopted it.
+    assert!(state.map_or(true, |state| state.contains(" Z ")));
 }

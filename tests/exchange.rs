@@ -8,9 +8,10 @@
 
 use ipu_tune::check::{TileRow, Violations, Wanted, phase as check_phase};
 use ipu_tune::exchange::{
-    Effort, Options, Phase, Scheduled, TransferError, Width, lower_bound, relocate, schedule, shape,
+    Bounds, Effort, ExchangeError, Options, Phase, Scheduled, Taken, TransferError, Width,
+    lower_bound, relocate, schedule, shape,
 };
-use ipu_tune::target::{Address, Instruction, Pic, TileId, decode};
+use ipu_tune::target::{Address, Control, Instruction, Pic, TileId, decode};
 use proptest::prelude::*;
 
 /// Where rows lie: an element without data.
@@ -105,7 +106,12 @@ proptest! {
             prop_assert!(found.is_ok(), "{:?}", found.unwrap_err().list().first());
             // The horizon is exact, and no schedule beats the bound.
             prop_assert_eq!(found.unwrap(), scheduled.schedule.horizon);
+            let bounds = Bounds::new(&phase);
+            prop_assert!(bounds.any <= bounds.ordinary);
             prop_assert!(lower_bound(&phase) <= scheduled.schedule.horizon);
+            if let Some(ordinary) = scheduled.schedule.ordinary_horizon {
+                prop_assert!(bounds.ordinary <= ordinary);
+            }
         }
     }
 
@@ -129,7 +135,11 @@ proptest! {
             let from = Address(transfer.source_address.0 + 8 * shift);
             moved.add(transfer.source, from, &to, transfer.words).unwrap();
         }
-        prop_assume!(shape(&moved) == shape(&phase));
+        if shape(&moved) != shape(&phase) {
+            let refused = relocate(&moved, &scheduled.schedule);
+            prop_assert_eq!(refused.unwrap_err(), ExchangeError::OtherShape);
+            return Ok(());
+        }
         let relocated = relocate(&moved, &scheduled.schedule).unwrap();
         prop_assert_eq!(check(&moved, &rows(&relocated), ROWS).unwrap(), scheduled.schedule.horizon);
     }
@@ -144,25 +154,49 @@ proptest! {
         let word = word.index(made[row].1.len());
         made[row].1[word] ^= 1 << bit;
         if check(&phase, &made, ROWS).is_ok() {
-            // Accepted: every send and control must be where it was, but for directions that
-            // nobody listens in.
-            prop_assert_eq!(sends(&made[row].1), sends(&before[row].1));
+            // Accepted: every send and every control must be what and where it was.
+            let (found, meant) = (decoded(&made[row].1), decoded(&before[row].1));
+            prop_assert_eq!(sends(&found), sends(&meant));
+            prop_assert_eq!(controls(&found), controls(&meant));
         }
     }
 }
 
-/// Addresses and lengths of all sends, by start.
-fn sends(words: &[u32]) -> Vec<(u32, u32, u32)> {
-    let (mut at, mut now, mut sends) = (0, 0, vec![]);
-    while at < words.len() {
-        let Ok((instruction, length)) = decode(&words[at..]) else { break };
-        if let Instruction::Send { items, address, .. } = instruction {
-            sends.push((now, items, address));
+/// Event, items, address or delta, and directions of everything that sends.
+fn sends(row: &[Instruction]) -> Vec<(u32, u32, u32, u8)> {
+    let (mut now, mut sends) = (0, vec![]);
+    for instruction in row {
+        match *instruction {
+            Instruction::Send { items, address, sctl }
+            | Instruction::SendPicp { items, address, sctl: sctl @ 1.., .. } => {
+                sends.push((now, items, address, sctl));
+            }
+            Instruction::SendOff { items, delta, sctl } => sends.push((now, items, delta, sctl)),
+            Instruction::SendPic { items, .. } => sends.push((now, items, 0, 0)),
+            _ => {}
         }
         now += instruction.events().unwrap_or(0);
-        at += length;
     }
     sends
+}
+
+/// Every control and the event at which it takes effect.
+fn controls(row: &[Instruction]) -> Vec<(u32, Control)> {
+    let (mut now, mut controls) = (0, vec![]);
+    for instruction in row {
+        let end = now + instruction.events().unwrap_or(0);
+        match *instruction {
+            Instruction::DelayPic { pic, .. } => controls.push((end, Control::Pic(pic))),
+            Instruction::DelayXpic { xpic, .. } => controls.push((end, Control::Xpic(xpic))),
+            Instruction::SendPic { control, .. } => controls.push((now + 1, control)),
+            Instruction::SendPicp { pic, xpic, .. } => {
+                controls.extend([Control::Pic(pic), Control::Xpic(xpic)].map(|c| (now + 1, c)));
+            }
+            _ => {}
+        }
+        now = end;
+    }
+    controls
 }
 
 /// Instructions of a row.
@@ -222,7 +256,6 @@ fn first(
 }
 
 fn pointer(instruction: Instruction, new: impl Fn(u32) -> u32) -> Option<Instruction> {
-    use ipu_tune::target::Control;
     let moved = |pic: Pic| Pic { value: new(pic.value), ..pic };
     match instruction {
         Instruction::DelayPic { events, pic } if !pic.format => {
@@ -327,7 +360,6 @@ fn a_row_among_data_is_named() {
 #[test]
 fn a_missing_pointer_is_named() {
     broken(Width::Ordinary, 4, "no-pointer", |row| {
-        use ipu_tune::target::Control;
         first(row, |i| match i {
             Instruction::DelayPic { events, .. } => Some(Instruction::Delay { events }),
             // The stream goes on without the control.
@@ -436,4 +468,60 @@ fn bad_transfers_are_refused_with_their_reason() {
     assert_eq!(add(2, 0x60000, &[at(1, 0x90008)], 4), Ok(()));
     let twice = phase.check_accesses().unwrap_err().to_string();
     assert!(twice.contains("transfer 1") && twice.contains("0x90008"), "{twice}");
+}
+
+#[test]
+fn a_schedule_is_refused_where_reads_and_writes_come_to_share_an_element() {
+    let wish = |source, to| Wish { source, destinations: vec![to], words: 200 };
+    let wishes = [wish(0, 2), wish(2, 4), wish(4, 0), wish(6, 2)];
+    let phase = place(&wishes, false);
+    let scheduled = schedule(&phase, &Options::default()).unwrap();
+    let mut close = Phase::new(TILES);
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let moved = |(tile, at): &(TileId, Address)| (*tile, Address(at.0 - 0x90000 + 0x61000));
+        let to: Vec<_> = transfer.destinations.iter().map(moved).collect();
+        close.add(transfer.source, transfer.source_address, &to, transfer.words).unwrap();
+    }
+    let refused = relocate(&close, &scheduled.schedule).unwrap_err();
+    assert_eq!(refused, ExchangeError::OtherShape);
+    // At those addresses the same events would not do.
+    let own = schedule(&close, &Options::default()).unwrap();
+    assert!(check(&close, &rows(&own), ROWS).is_ok());
+}
+
+#[test]
+fn a_schedule_is_refused_for_other_transfers() {
+    let wish = |words| Wish { source: 0, destinations: vec![2], words };
+    let scheduled = schedule(&place(&[wish(64)], false), &Options::default()).unwrap();
+    let other = relocate(&place(&[wish(65)], false), &scheduled.schedule);
+    assert_eq!(other.unwrap_err(), ExchangeError::OtherShape);
+}
+
+/// One pair is sent to by far too many, so 64-bit messages help it; two other pairs send to each
+/// other from both members, where a 64-bit message only takes the partner's lane.
+#[test]
+fn a_mixture_of_widths_can_beat_both() {
+    let wish = |source, to: u16, words| Wish { source, destinations: vec![to, to + 1], words };
+    let mut wishes = vec![];
+    for source in [4, 6, 8, 10, 12, 14] {
+        wishes.push(wish(source, 0, 600));
+    }
+    for sender in [16, 17] {
+        for to in [18, 20, 22] {
+            for _ in 0..16 {
+                wishes.push(wish(sender, to, 60));
+            }
+        }
+    }
+    let phase = place(&wishes, false);
+    let scheduled = schedule(&phase, &Options::default()).unwrap();
+    let found = &scheduled.schedule;
+    assert_eq!(found.taken, Taken::Mixed);
+    assert!(
+        Some(found.horizon) < found.ordinary_horizon && Some(found.horizon) < found.paired_horizon
+    );
+    assert!(scheduled.schedule.starts.iter().any(|start| start.paired));
+    assert!(scheduled.schedule.starts.iter().any(|start| !start.paired));
+    assert_eq!(check(&phase, &rows(&scheduled), ROWS).unwrap(), found.horizon);
 }

@@ -6,6 +6,7 @@
 )]
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use ipu_tune::model::{Graph, ModelError, data, reference, shipped};
 use ipu_tune::plan::Network;
@@ -204,9 +205,9 @@ proptest! {
         let (x, w, y) = (tensor("x", rows, inner), tensor("w", columns, inner), tensor("y", rows, columns));
         let graph = read(&format!(r#"{{"format": "ipu-tune/model@1", "name": "m", "inputs": [{x}], "parameters": [{w}],
             "operations": [{{"name": "mm", "op": "matmul", "attributes": {{"transpose_right": true}}, "inputs": ["x", "w"], "outputs": [{y}]}}], "outputs": ["y"]}}"#)).unwrap();
-        let values = data::generate(&graph, seed, Path::new(".")).unwrap();
+        let values = data::generate(&graph, seed, data::Values::empty(&graph));
         let (x, w) = (values.get(graph.inputs()[0]), values.get(graph.parameters()[0]));
-        let all = reference::evaluate(&graph, &values);
+        let all = reference::evaluate(&graph, &values, &AtomicBool::new(false)).unwrap();
         for r in 0..rows {
             for c in 0..columns {
                 let exact: f64 = (0..inner).map(|k| f64::from(x[r * inner + k]) * f64::from(w[c * inner + k])).sum();
@@ -236,7 +237,10 @@ fn one(op: &str, attributes: &str, inputs: &[(&[u32], &[f32])], output: &[u32]) 
     for (id, (_, numbers)) in graph.inputs().iter().zip(inputs) {
         values.set(*id, numbers.to_vec());
     }
-    reference::evaluate(&graph, &values).get(graph.outputs()[0]).to_vec()
+    reference::evaluate(&graph, &values, &AtomicBool::new(false))
+        .unwrap()
+        .get(graph.outputs()[0])
+        .to_vec()
 }
 
 fn close(found: &[f32], wanted: &[f32]) {

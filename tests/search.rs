@@ -8,12 +8,12 @@
 
 mod common;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{BLOCK, Fixture};
 use ipu_tune::device::{Device, DeviceError, HostData, Identity, Measurement, SimulatedDevice};
-use ipu_tune::model::data;
+use ipu_tune::model::{data, reference};
 use ipu_tune::package::Application;
 use ipu_tune::plan::RecipeHash;
 use ipu_tune::search::journal::{CandidateRecord, Commit, Journal, JournalError};
@@ -61,12 +61,13 @@ fn search(
     threads: usize,
 ) -> Option<Report> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let values = data::generate(&fixture.graph, 5, std::path::Path::new(".")).unwrap();
+    let values = data::generate(&fixture.graph, 5, data::Values::empty(&fixture.graph));
     let Fixture { graph, network, space, tiles, stop, .. } = fixture;
     let task = Task { graph, network, space, tiles: *tiles, seed: 5 };
     let interrupted = AtomicBool::new(false);
     pool.install(|| {
-        let evaluator = Evaluator::new(task, values, device, stop);
+        let reference = reference::evaluate(graph, &values, stop).unwrap();
+        let evaluator = Evaluator::new(task, values, reference, device, stop);
         Engine::new(&evaluator, journal, budget, stop, &interrupted, now(), &|_| {}).run().ok()
     })
 }
@@ -151,8 +152,9 @@ impl Device for Liar {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError> {
-        self.0(SimulatedDevice::default().measure(application, data)?)
+        self.0(SimulatedDevice::default().measure(application, data, stop)?)
     }
 }
 
@@ -210,6 +212,92 @@ fn an_incumbent_that_no_longer_validates_gives_way_to_the_one_before() {
     assert!(report.state.incumbents[before - 1].demoted.is_some());
     let incumbent = report.incumbent.unwrap();
     assert_eq!(incumbent.validated().recipe(), &report.state.incumbents[before - 2].recipe);
+}
+
+/// A device whose first measurements fail, then it is well.
+struct Moody {
+    failures: AtomicUsize,
+    error: fn() -> DeviceError,
+}
+
+impl Moody {
+    fn new(failures: usize, error: fn() -> DeviceError) -> Moody {
+        Moody { failures: AtomicUsize::new(failures), error }
+    }
+}
+
+impl Device for Moody {
+    fn identity(&self) -> Identity {
+        SimulatedDevice::default().identity()
+    }
+
+    fn measure(
+        &self,
+        application: &Application,
+        data: &HostData,
+        stop: &AtomicBool,
+    ) -> Result<Measurement, DeviceError> {
+        let less = |left: usize| left.checked_sub(1);
+        match self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            Ok(_) => Err((self.error)()),
+            Err(_) => SimulatedDevice::default().measure(application, data, stop),
+        }
+    }
+}
+
+fn trap() -> DeviceError {
+    DeviceError::Fault { tile: 0, pc: 0, what: "trap".to_owned() }
+}
+
+#[test]
+fn a_lost_device_leaves_the_incumbent_what_it_is() {
+    let fixture = Fixture::new(BLOCK, 24);
+    let well = SimulatedDevice::default();
+    let mut whole = Memory::default();
+    search(&fixture, &well, &mut whole, trials(33), 2).unwrap();
+    let mut pieces = Memory::default();
+    search(&fixture, &well, &mut pieces, trials(20), 2).unwrap();
+    let before = pieces.state.clone();
+    let lost =
+        Moody::new(1, || DeviceError::Lock { path: "card".to_owned(), what: "gone".to_owned() });
+    let report = search(&fixture, &lost, &mut pieces, trials(33), 2).unwrap();
+    assert_eq!(report.stop, StopReason::DeviceLost);
+    assert!(report.incumbent.is_none() && report.state.incumbent().is_some());
+    assert_eq!(pieces.state, before, "nothing was committed");
+    search(&fixture, &well, &mut pieces, trials(33), 2).unwrap();
+    assert_eq!(incumbents(pieces.state.as_ref().unwrap()), incumbents(&whole.state.unwrap()));
+}
+
+#[test]
+fn a_first_plan_that_fails_gives_way_to_the_next_in_any_number_of_pieces() {
+    let fixture = Fixture::new(BLOCK, 24);
+    let mut whole = Memory::default();
+    let report = search(&fixture, &Moody::new(2, trap), &mut whole, trials(12), 2).unwrap();
+    assert_eq!(report.state.failures.get("crashed"), Some(&2));
+    assert_eq!(report.state.incumbents[0].trial, 3, "the third plan is the first that is right");
+    let (device, mut pieces) = (Moody::new(2, trap), Memory::default());
+    for limit in [1, 2, 3, 12] {
+        search(&fixture, &device, &mut pieces, trials(limit), 2).unwrap();
+    }
+    assert_eq!(pieces.state, whole.state);
+}
+
+#[test]
+fn a_successor_tries_old_recipes_again_and_is_no_worse() {
+    let fixture = Fixture::new(BLOCK, 24);
+    let device = SimulatedDevice::default();
+    let mut old = Memory::default();
+    search(&fixture, &device, &mut old, trials(41), 2).unwrap();
+    let old = old.state.unwrap();
+    let successor = old.successor();
+    assert_eq!(successor.warm[0], old.incumbent().unwrap().recipe);
+    let count = successor.warm.len() as u64;
+    let mut new = Memory { state: Some(successor), ..Memory::default() };
+    let report = search(&fixture, &device, &mut new, trials(count + 1), 2).unwrap();
+    let best = report.state.incumbent().unwrap().measured_cycles;
+    assert_eq!(best, old.incumbent().unwrap().measured_cycles);
+    assert_eq!(report.state.first_plan_measured, old.first_plan_measured);
+    assert!(report.state.warm.is_empty());
 }
 
 #[test]

@@ -7,7 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use ipu_tune::exchange::{Phase, place, rows};
+use ipu_tune::exchange::jobs::Jobs;
+use ipu_tune::exchange::lanes::Care;
+use ipu_tune::exchange::place::{Rules, place, starts};
+use ipu_tune::exchange::{Phase, Start, rows};
 use ipu_tune::target::instruction::{Instruction, decode};
 use ipu_tune::target::topology::{paired_selector, route};
 use ipu_tune::target::{Address, Control, DataType, ElementOrder, TileId, f8};
@@ -293,6 +296,15 @@ fn field<'a>(row: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
     row["fields"].split(';').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
 }
 
+/// Every transfer, in the order given, as early as the rules allow.
+fn appended(phase: &Phase, paired: bool) -> Vec<Start> {
+    let jobs = Jobs::new(phase, |index| paired && phase.pairable(index));
+    let order: Vec<u32> = (0..phase.len() as u32).collect();
+    let cares = vec![Care::Free; phase.tiles().into()];
+    let events = place(&jobs, &order, Rules::All(&cares), u32::MAX, &|| false).unwrap();
+    starts(&jobs, &events)
+}
+
 #[test]
 fn one_transfer_phases_come_out_word_for_word() {
     let mut seen = 0;
@@ -318,8 +330,7 @@ fn one_transfer_phases_come_out_word_for_word() {
         if paired && !phase.pairable(0) {
             continue;
         }
-        let order: Vec<u32> = (0..phase.len() as u32).collect();
-        let starts = place::place(&phase, paired, &order, &Default::default(), &|| false).unwrap();
+        let starts = appended(&phase, paired);
         let made = rows::encode(&phase, &starts).unwrap();
         let (role, tile) = field(&row, "row_of").unwrap().split_once(' ').unwrap();
         assert!(role == "source" || role == "destination");
@@ -369,8 +380,7 @@ fn ordinary_phases_appended_in_order_come_out_word_for_word() {
         for (source, from, destinations, words, _) in &transfers {
             phase.add(*source, *from, destinations, *words).unwrap();
         }
-        let order: Vec<u32> = (0..phase.len() as u32).collect();
-        let starts = place::place(&phase, false, &order, &Default::default(), &|| false).unwrap();
+        let starts = appended(&phase, false);
         let made = rows::encode(&phase, &starts).unwrap();
         let tile = number(field(&row, "tile").unwrap()) as u16;
         let made_row = made.iter().find(|made| made.tile.0 == tile).unwrap();

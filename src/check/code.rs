@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::kernels::Kernel;
 use crate::package::{Application, TileImage};
 use crate::target::instruction::special;
-use crate::target::sram::{END_CYCLE, ENTRY, START_CYCLE};
+use crate::target::sram::{END_CYCLE, ENTRY, EXECUTABLE_END, LOAD_START, START_CYCLE};
 use crate::target::{Instruction, NO_SOURCE, PhysicalTile, TileId, decode};
 
 use super::violation::{Violation, Violations};
@@ -22,7 +22,7 @@ pub(super) enum Action {
     /// Synchronizes.
     Sync(u8),
     /// Sits the next synchronization out.
-    Sans,
+    Sans(u8),
     /// Writes a special register.
     Put(u8, u32),
     /// Calls what is no routine: a row.
@@ -125,13 +125,17 @@ pub(super) fn routines(
     routines
 }
 
-/// Most instructions of a program: far above any real one.
-const MOST_INSTRUCTIONS: usize = 4_000_000;
+/// The word behind the entry, where a program stops.
+const STOP: u32 = ENTRY.0 + 4;
+/// Most instructions of a program: every word that can be executed, once.
+const MOST_INSTRUCTIONS: u32 = (EXECUTABLE_END.0 - LOAD_START.0) / 4;
 
-/// Everything that an image's program does, from its entry to its stop.
+/// What an image's program does, from its entry to its stop, or until it has done more than `most`
+/// things: a program that does more is wrong whatever follows.
 pub(super) fn actions(
     image: &Image<'_>,
     routines: &BTreeMap<u32, Routine>,
+    most: usize,
     violations: &mut Violations,
 ) -> Vec<Action> {
     let mut actions = vec![];
@@ -145,6 +149,9 @@ pub(super) fn actions(
         let mut wrong = |what: String| {
             violations.add(Violation::Instruction { tile: image.tile, address: pc, what });
         };
+        if actions.len() > most {
+            return actions;
+        }
         let Some(word) = image.word(pc) else {
             wrong("nothing is loaded here".to_owned());
             return actions;
@@ -172,7 +179,7 @@ pub(super) fn actions(
                 actions.push(Action::Put(special, m[usize::from(register)]));
             }
             Instruction::Sync { zone } => actions.push(Action::Sync(zone)),
-            Instruction::Sans { .. } => actions.push(Action::Sans),
+            Instruction::Sans { selector } => actions.push(Action::Sans(selector)),
             Instruction::Call { register: 10, target } => match routines.get(&target) {
                 Some(Routine::Barrier) => actions.push(Action::Barrier),
                 Some(Routine::Sample) => actions.push(Action::Sample(m[2])),
@@ -186,11 +193,12 @@ pub(super) fn actions(
                 }
                 None => actions.push(Action::Row(target)),
             },
-            Instruction::Bri { target } => {
-                pc = target;
+            // Generated programs have no loops: the only jump is to the stop.
+            Instruction::Bri { target: STOP } => {
+                pc = STOP;
                 continue;
             }
-            Instruction::Trap { immediate: 0 } if pc == ENTRY.0 + 4 => return actions,
+            Instruction::Trap { immediate: 0 } if pc == STOP => return actions,
             other => {
                 wrong(format!("{other:?} does not belong into a tile program"));
                 return actions;
@@ -221,7 +229,7 @@ pub(super) fn epilogue(sample: u32) -> Vec<Action> {
 /// What surrounds a row: for a tile that takes part, and for one that sits the phase out.
 pub(super) fn around_row(active: bool) -> Vec<Action> {
     if !active {
-        return vec![Action::Sans, Action::Sync(1)];
+        return vec![Action::Sans(0), Action::Sync(1)];
     }
     vec![
         Action::Put(special::INCOMING_BASE, 0),

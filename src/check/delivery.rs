@@ -11,8 +11,8 @@ fn joined(mut runs: Vec<Wanted>) -> Vec<Wanted> {
     let mut all: Vec<Wanted> = Vec::with_capacity(runs.len());
     for run in runs {
         if let Some(last) = all.last_mut()
-            && last.to + 4 * last.words == run.to
-            && last.from + 4 * last.words == run.from
+            && last.to.checked_add(4 * last.words) == Some(run.to)
+            && last.from.checked_add(4 * last.words) == Some(run.from)
             && last.source == run.source
         {
             last.words += run.words;
@@ -23,6 +23,9 @@ fn joined(mut runs: Vec<Wanted>) -> Vec<Wanted> {
     all
 }
 
+/// Words above which arrivals are not looked at one by one: more than a tile's memory has.
+const MOST_WORDS: u64 = 1 << 18;
+
 /// Compares the arrivals of one tile with what it wants.
 pub(super) fn compare(
     tile: TileId,
@@ -32,8 +35,13 @@ pub(super) fn compare(
 ) {
     let (arrived, wanted) = (joined(arrived), joined(wanted.to_vec()));
     if arrived == wanted
-        && arrived.windows(2).all(|pair| pair[0].to + 4 * pair[0].words <= pair[1].to)
+        && arrived.windows(2).all(|pair| pair[0].to.saturating_add(4 * pair[0].words) <= pair[1].to)
     {
+        return;
+    }
+    let total: u64 = arrived.iter().map(|run| u64::from(run.words)).sum();
+    if total > MOST_WORDS {
+        violations.add(Violation::Stray { tile, address: arrived[0].to });
         return;
     }
     // Something is wrong: now word by word, so that every word is named.
@@ -41,7 +49,9 @@ pub(super) fn compare(
         let mut words: Vec<_> = runs
             .iter()
             .flat_map(|run| {
-                (0..run.words).map(|word| (run.to + 4 * word, run.source, run.from + 4 * word))
+                (0..run.words).map(|word| {
+                    (run.to.saturating_add(4 * word), run.source, run.from.saturating_add(4 * word))
+                })
             })
             .collect();
         words.sort_unstable();

@@ -9,8 +9,14 @@
 //! Rules: `target/ipu21.md` §2.4, §2.5, §3, §5, §7.1. Words are called by the place they left:
 //! equal values could hide a swap, names cannot.
 
+mod arrivals;
+mod bindings;
 pub mod code;
+pub mod definitions;
 pub mod delivery;
+mod images;
+mod memory;
+mod messages;
 pub mod operands;
 pub mod package;
 pub mod phase;
@@ -18,6 +24,7 @@ pub mod placement;
 pub mod rows;
 pub mod violation;
 
+pub use definitions::defined;
 pub use package::{Report, package};
 pub use phase::{PhaseReport, TileRow, Wanted, phase};
 pub use violation::{Violation, Violations};

@@ -1,25 +1,18 @@
 //! A whole package: read, lower its recipe again, compare.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 
 use crate::model::Graph;
-use crate::package::{Application, Binding, read};
+use crate::package::{Application, read};
 use crate::plan::{Network, Recipe};
-use crate::program::{
-    Addresses, Buffer, BufferId, Call, Program, Role, StepKind, program as lower,
-};
+use crate::program::{Addresses, Buffer, BufferId, Call, Program, StepKind, program as lower};
 use crate::space::check_recipe;
-use crate::target::sram::{END_CYCLE, START_CYCLE};
-use crate::target::{Bytes, TILES, TileId};
+use crate::target::{Bytes, TileId};
 
-use super::Checked;
 use super::code::{self, Action, Image};
-use super::operands;
 use super::phase::{PhaseReport, TileRow, Wanted, phase};
-use super::placement;
 use super::violation::{Violation, Violations};
+use super::{Checked, bindings, definitions, images, operands, placement};
 
 /// What a checked package contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +49,30 @@ pub fn package(bytes: &[u8]) -> Result<Checked<Report>, Violations> {
         Recipe::from_json(&origin.recipe).map_err(|error| unreadable(error.to_string()))?;
     check_recipe(&network, &recipe).map_err(|illegal| unreadable(illegal.to_string()))?;
     let program = lower(&network, &recipe);
-    let images = images(&application, &program, &mut violations);
-    let addresses = placement::check(&application, &program, &mut violations);
-    bindings(&application, &graph, &network, &program, &addresses, &mut violations);
+    let images = images::images(&application, &program, &mut violations);
+    let placement = placement::check(&application, &program, &mut violations);
+    let addresses = &placement.addresses;
+    let profile =
+        bindings::check(&application, &graph, &network, &program, addresses, &mut violations);
+    let samples = profile.map(|start| (start, 4 * (program.steps.len() as u32 + 1)));
     let routines = code::routines(&application, &mut violations);
+    let entries = routines.keys().copied().collect();
+    images::segments(&application, &entries, samples, &mut violations);
+    if let Some(samples) = samples {
+        placement.keep_off(samples, &mut violations);
+    }
+    if let Err(found) = definitions::defined(&program) {
+        violations.merge(found);
+    }
     let calls = calls_by_tile(&program, images.len());
-    let check = Tiles { program: &program, addresses: &addresses, calls: &calls };
-    let walked: Vec<(Vec<Option<u32>>, Violations)> = images
+    let profile = profile.unwrap_or(0);
+    let check = Tiles { program: &program, addresses, calls: &calls, profile };
+    let walked: Vec<(Vec<Option<CalledRow>>, Violations)> = images
         .par_iter()
         .map(|image| {
             let mut violations = Violations::default();
-            let actions = code::actions(image, &routines, &mut violations);
+            let most = check.most_actions(image.tile);
+            let actions = code::actions(image, &routines, most, &mut violations);
             let rows = check.tile(image, &actions, &mut violations);
             (rows, violations)
         })
@@ -76,7 +82,11 @@ pub fn package(bytes: &[u8]) -> Result<Checked<Report>, Violations> {
         violations.merge(other);
         rows.push(found);
     }
-    let (phases, largest_table) = phases(&program, &addresses, &images, &rows, &mut violations);
+    let (phases, horizons, largest_table) =
+        phases(&program, addresses, &images, &rows, &mut violations);
+    if violations.is_empty() {
+        images::plans(&application, &network, &program, &horizons, &mut violations);
+    }
     if !violations.is_empty() {
         return Err(violations);
     }
@@ -85,29 +95,12 @@ pub fn package(bytes: &[u8]) -> Result<Checked<Report>, Violations> {
     Ok(Checked(Report { steps, calls, phases, largest_table, application }))
 }
 
-/// One image for each of the logical tiles in whole batches of 64.
-fn images<'a>(
-    application: &'a Application,
-    program: &Program,
-    violations: &mut Violations,
-) -> Vec<Image<'a>> {
-    let mut images: Vec<Image<'_>> = application.tiles.iter().map(Image::new).collect();
-    images.sort_by_key(|image| image.tile);
-    let wanted = usize::from(program.tiles.next_multiple_of(64).min(TILES));
-    let expected =
-        images.len() == wanted && (0..).map(TileId).zip(&images).all(|(t, i)| t == i.tile);
-    if !expected {
-        let what = format!("{} images, expected those of tiles 0 to {}", images.len(), wanted - 1);
-        violations.add(Violation::Image { what });
-    }
-    let steps = program.steps.len();
-    if application.profile_tiles.len() != images.len()
-        || application.profile_tiles.iter().any(|plan| plan.steps.len() != steps)
-    {
-        let what = format!("profile plans are not {steps} steps on every tile");
-        violations.add(Violation::Image { what });
-    }
-    images
+/// A row that a tile calls in a step.
+#[derive(Clone, Copy)]
+struct CalledRow {
+    address: u32,
+    /// Whether the tile takes part in the synchronization before it.
+    active: bool,
 }
 
 type StepCalls<'a> = Vec<(usize, &'a [BufferId], &'a Call)>;
@@ -128,9 +121,21 @@ struct Tiles<'a> {
     program: &'a Program,
     addresses: &'a Addresses,
     calls: &'a [Vec<StepCalls<'a>>],
+    /// Where the first sample lies.
+    profile: u32,
 }
 
+/// Most things that a step's surroundings do: a sample, and what leads to a row.
+const AROUND_STEP: usize = 8;
+
 impl Tiles<'_> {
+    /// More than what the program of a tile is to do.
+    fn most_actions(&self, tile: TileId) -> usize {
+        let steps = self.calls.get(usize::from(tile.0)).map_or(&[][..], Vec::as_slice);
+        let calls: usize = steps.iter().map(Vec::len).sum();
+        calls + AROUND_STEP * (self.program.steps.len() + 2)
+    }
+
     /// Compares what a tile does with what its steps want; returns the address of the row that it
     /// calls in every step.
     fn tile(
@@ -138,7 +143,7 @@ impl Tiles<'_> {
         image: &Image<'_>,
         actions: &[Action],
         violations: &mut Violations,
-    ) -> Vec<Option<u32>> {
+    ) -> Vec<Option<CalledRow>> {
         let tile = image.tile;
         let mut rows = vec![None; self.program.steps.len()];
         let mut at = 0;
@@ -158,11 +163,9 @@ impl Tiles<'_> {
         if !expect(0, &code::prologue(), &mut at) {
             return rows;
         }
-        // The first sample says where the samples lie.
-        let Some(Action::Sample(profile)) = actions.get(at) else { return rows };
+        let sample = |step: usize| self.profile.saturating_add(4 * step as u32);
         for (step, found) in self.program.steps.iter().enumerate() {
-            let sample = Action::Sample(profile + 4 * step as u32);
-            if !expect(step, &[sample], &mut at) {
+            if !expect(step, &[Action::Sample(sample(step))], &mut at) {
                 return rows;
             }
             if found.kind == StepKind::Compute {
@@ -172,7 +175,7 @@ impl Tiles<'_> {
                 }
                 continue;
             }
-            let active = actions.get(at) != Some(&Action::Sans);
+            let active = !matches!(actions.get(at), Some(Action::Sans(_)));
             if !expect(step, &code::around_row(active), &mut at) {
                 return rows;
             }
@@ -182,10 +185,10 @@ impl Tiles<'_> {
                 violations.add(Violation::Program { tile, step, found, expected });
                 return rows;
             };
-            rows[step] = Some(*row);
+            rows[step] = Some(CalledRow { address: *row, active });
             at += 1;
         }
-        let end = code::epilogue(profile + 4 * self.program.steps.len() as u32);
+        let end = code::epilogue(sample(self.program.steps.len()));
         if expect(self.program.steps.len(), &end, &mut at) && at != actions.len() {
             let (found, expected) = (format!("{:?}", actions[at]), "the end".to_owned());
             let step = self.program.steps.len();
@@ -237,10 +240,11 @@ fn phases(
     program: &Program,
     addresses: &Addresses,
     images: &[Image<'_>],
-    rows: &[Vec<Option<u32>>],
+    rows: &[Vec<Option<CalledRow>>],
     violations: &mut Violations,
-) -> (Vec<PhaseReport>, usize) {
+) -> (Vec<PhaseReport>, Vec<u32>, usize) {
     let mut reports = vec![];
+    let mut horizons = vec![0; program.steps.len()];
     let mut tables = vec![0; images.len()];
     for (index, step) in program.steps.iter().enumerate() {
         if step.kind == StepKind::Compute {
@@ -249,14 +253,16 @@ fn phases(
         let words: Vec<(TileId, u32, Vec<u32>)> = images
             .par_iter()
             .zip(rows)
-            .filter_map(|(image, rows)| Some((image.tile, rows[index]?, image.words(rows[index]?))))
-            .map(|(tile, address, mut words)| {
+            .filter_map(|(image, rows)| {
+                let CalledRow { address, .. } = rows[index]?;
+                let mut words = image.words(address);
                 // What follows the return belongs to other rows.
-                let end = words.iter().position(|word| *word == 0x43a0_0000);
+                let end = words.iter().position(|word| *word == RETURN);
                 words.truncate(end.map_or(words.len(), |end| end + 1));
-                (tile, address, words)
+                Some((image.tile, address, words))
             })
             .collect();
+        idle(index, rows, &words, violations);
         let tile_rows: Vec<TileRow<'_>> = words
             .iter()
             .map(|(tile, address, words)| TileRow { tile: *tile, address: *address, words })
@@ -268,11 +274,34 @@ fn phases(
         }
         let wanted = wanted(program, index, addresses);
         match phase(images.len() as u16, &tile_rows, &wanted) {
-            Ok(report) => reports.push(report.into_inner()),
+            Ok(report) => {
+                horizons[index] = report.get().horizon;
+                reports.push(report.into_inner());
+            }
             Err(found) => violations.merge(found),
         }
     }
-    (reports, tables.into_iter().max().unwrap_or(0))
+    (reports, horizons, tables.into_iter().max().unwrap_or(0))
+}
+
+/// What every row ends with: `br m10` (§4.6).
+const RETURN: u32 = 0x43a0_0000;
+
+/// Tiles that sit a phase out call a row that only returns (`target/ipu21.md` §2.8).
+fn idle(
+    step: usize,
+    rows: &[Vec<Option<CalledRow>>],
+    words: &[(TileId, u32, Vec<u32>)],
+    violations: &mut Violations,
+) {
+    for (tile, _, words) in words {
+        let called = rows.get(usize::from(tile.0)).and_then(|rows| rows[step]);
+        if called.is_some_and(|row| !row.active) && words.as_slice() != [RETURN] {
+            let (tile, found) = (*tile, "a row that takes events".to_owned());
+            let expected = "a row that only returns, of a tile that sits out".to_owned();
+            violations.add(Violation::Program { tile, step, found, expected });
+        }
+    }
 }
 
 fn wanted(program: &Program, step: usize, addresses: &Addresses) -> Vec<Wanted> {
@@ -288,68 +317,4 @@ fn wanted(program: &Program, step: usize, addresses: &Addresses) -> Vec<Wanted> 
         }
     }
     wanted
-}
-
-fn bindings(
-    application: &Application,
-    graph: &Graph,
-    network: &Network,
-    program: &Program,
-    addresses: &Addresses,
-    violations: &mut Violations,
-) {
-    let lists = [
-        (Role::Input, &application.inputs),
-        (Role::Output, &application.outputs),
-        (Role::Parameter, &application.weights),
-    ];
-    for (role, bindings) in lists {
-        let named: BTreeMap<&str, &Binding> =
-            bindings.iter().map(|binding| (binding.name.as_str(), binding)).collect();
-        let ours = bindings.iter().filter(|binding| !binding.name.starts_with("profile."));
-        let wanted: Vec<(BufferId, &Buffer)> = (0..)
-            .map(BufferId)
-            .zip(&program.buffers)
-            .filter(|(_, buffer)| buffer.role == role)
-            .collect();
-        if !ours.map(|binding| &binding.name).eq(wanted.iter().map(|(_, buffer)| &buffer.name)) {
-            let what = "the list is not that of the program's buffers".to_owned();
-            violations.add(Violation::Binding { name: format!("{role:?}"), what });
-        }
-        for (id, buffer) in wanted {
-            let Some(binding) = named.get(buffer.name.as_str()) else { continue };
-            let tensor = buffer.fill.as_ref().and_then(|fill| fill.tensor(network));
-            let tensor = tensor.map(|id| graph.tensor(id));
-            let described = tensor.is_some_and(|tensor| {
-                tensor.dtype.name() == binding.dtype && tensor.shape == binding.shape
-            });
-            let mut offset = 0;
-            let placed = binding.slices.len() == buffer.sizes.len()
-                && binding.slices.iter().zip(buffer.sizes.iter()).all(|(slice, (tile, bytes))| {
-                    let fits = slice.tile == u32::from(tile.physical().0)
-                        && Some(slice.tile_address) == addresses.get(id, *tile).map(|a| a.0)
-                        && slice.size == u64::from(*bytes)
-                        && slice.file_offset == offset;
-                    offset += u64::from(*bytes);
-                    fits
-                });
-            if !described || !placed {
-                let what = "type, shape or slices are not those of its buffer".to_owned();
-                violations.add(Violation::Binding { name: binding.name.clone(), what });
-            }
-        }
-    }
-    for (name, address) in
-        [("profile.start-cycle", START_CYCLE.0), ("profile.end-cycle", END_CYCLE.0)]
-    {
-        let found = application.outputs.iter().find(|binding| binding.name == name);
-        let right = found.is_some_and(|binding| {
-            !binding.slices.is_empty()
-                && binding.slices.iter().all(|slice| slice.tile_address == address)
-        });
-        if !right {
-            let what = "cycle samples lie elsewhere".to_owned();
-            violations.add(Violation::Binding { name: name.to_owned(), what });
-        }
-    }
 }

@@ -7,6 +7,7 @@ use crate::program::{Addresses, Buffer, BufferId, Class, Program};
 use crate::target::sram::{INTERLEAVED_START, LOAD_END, RUNTIME_STATE, elements};
 use crate::target::{Address, Bytes, PhysicalTile, TileId};
 
+use super::images::fetched;
 use super::violation::{Violation, Violations};
 
 /// A piece of a buffer on one tile.
@@ -17,11 +18,11 @@ struct Piece<'a> {
 }
 
 /// Reads the claimed placement out of the debug regions and checks everything about it.
-pub(super) fn check(
+pub(super) fn check<'a>(
     application: &Application,
-    program: &Program,
+    program: &'a Program,
     violations: &mut Violations,
-) -> Addresses {
+) -> Placement<'a> {
     let mut claimed: BTreeMap<(u32, &str), (u32, u32)> = BTreeMap::new();
     for region in &application.debug_regions {
         let key = (region.physical_tile, region.name.as_str());
@@ -41,9 +42,9 @@ pub(super) fn check(
             if size != bytes {
                 violations.add(wrong(number, &buffer.name, "it has another size"));
             }
-            piece(tile, buffer, address, bytes, violations);
+            // What is no place at all is not looked at any further.
+            let Some(end) = piece(tile, buffer, address, bytes, violations) else { continue };
             addresses.set(id, tile, Address(address));
-            let end = address + bytes + buffer.tail;
             pieces[usize::from(tile.0)].push(Piece { buffer, start: address, end });
         }
     }
@@ -55,7 +56,27 @@ pub(super) fn check(
     }
     apart(program, &addresses, violations);
     code_elements(application, &pieces, violations);
-    addresses
+    Placement { addresses, pieces }
+}
+
+/// Where everything lies.
+pub(super) struct Placement<'a> {
+    pub(super) addresses: Addresses,
+    pieces: Vec<Vec<Piece<'a>>>,
+}
+
+impl Placement<'_> {
+    /// Cycle samples are written throughout: no buffer may lie on them, whenever it lives.
+    pub(super) fn keep_off(&self, samples: (u32, u32), violations: &mut Violations) {
+        let end = samples.0.saturating_add(samples.1);
+        for (tile, pieces) in (0..).map(TileId).zip(&self.pieces) {
+            let number = tile.physical().0.into();
+            for piece in pieces.iter().filter(|p| p.start < end && samples.0 < p.end) {
+                let what = "it lies on cycle samples";
+                violations.add(wrong(number, &piece.buffer.name, what));
+            }
+        }
+    }
 }
 
 fn wrong(number: u32, buffer: &str, what: &str) -> Violation {
@@ -63,7 +84,14 @@ fn wrong(number: u32, buffer: &str, what: &str) -> Violation {
     Violation::Placement { tile, buffer: buffer.to_owned(), what: what.to_owned() }
 }
 
-fn piece(tile: TileId, buffer: &Buffer, address: u32, bytes: u32, violations: &mut Violations) {
+/// One past the last byte, tail included, of a piece that lies in memory.
+fn piece(
+    tile: TileId,
+    buffer: &Buffer,
+    address: u32,
+    bytes: u32,
+    violations: &mut Violations,
+) -> Option<u32> {
     let mut add = |what: &str| violations.add(wrong(tile.physical().0.into(), &buffer.name, what));
     if !address.is_multiple_of(buffer.alignment) {
         add("it is not aligned");
@@ -71,6 +99,7 @@ fn piece(tile: TileId, buffer: &Buffer, address: u32, bytes: u32, violations: &m
     let end = u64::from(address) + u64::from(bytes) + u64::from(buffer.tail);
     if address < crate::target::sram::MEMORY_START.0 || end > u64::from(LOAD_END.0) {
         add("it leaves the memory that can be loaded");
+        return None;
     }
     if buffer.class == Class::Interleaved && address < INTERLEAVED_START.0 {
         add("it must lie in interleaved memory");
@@ -78,6 +107,7 @@ fn piece(tile: TileId, buffer: &Buffer, address: u32, bytes: u32, violations: &m
     if address < RUNTIME_STATE.1.0 && end > u64::from(RUNTIME_STATE.0.0) {
         add("it lies on the runtime's state");
     }
+    Some(address + bytes + buffer.tail)
 }
 
 fn overlaps(tile: TileId, pieces: &mut [Piece<'_>], violations: &mut Violations) {
@@ -121,7 +151,7 @@ fn code_elements(
         let Some(pieces) = pieces.get(usize::from(tile.0)) else { continue };
         let mut code = [false; crate::target::sram::ELEMENTS as usize];
         for segment in &image.segments {
-            for element in elements(Address(segment.address), Bytes(segment.memory_size)) {
+            for element in fetched(segment) {
                 code[usize::from(element.0)] = true;
             }
         }

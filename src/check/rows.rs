@@ -17,6 +17,8 @@ pub struct Sent {
     pub sctl: u8,
     /// Whether a message begins here.
     pub begins: bool,
+    /// Number of its message in the row.
+    pub message: u32,
 }
 
 impl Sent {
@@ -45,6 +47,10 @@ pub struct Decoded {
     /// Words up to and including the return.
     pub length: usize,
 }
+
+/// Longest row that is looked at, in events: far above any real one, and far from where sums of
+/// events could overflow.
+const MOST_EVENTS: u32 = 1 << 28;
 
 /// Decodes a row that begins at `address`; `words` may go on behind its return.
 pub fn decode_row(
@@ -99,12 +105,15 @@ impl Decoded {
                 self.selects.push((self.horizon, xpic));
             }
             Instruction::Send { items, address, sctl } => {
-                let bytes = if sctl & 4 == 0 { 4 } else { 8 };
-                self.send(items, address * bytes, sctl, true);
+                self.send(items, bytes(address, sctl)?, sctl, true);
             }
             Instruction::SendOff { items, delta, sctl } => {
                 let (next, last) = self.continued()?;
-                self.send(items, next + delta * last.item_bytes(), sctl, false);
+                if sctl != last.sctl {
+                    return Err(format!("a running message goes on with sctl {sctl}"));
+                }
+                let next = next.saturating_add(delta * last.item_bytes());
+                self.send(items, next, sctl, false);
             }
             Instruction::SendPic { items, control } => {
                 let (next, last) = self.continued()?;
@@ -115,17 +124,24 @@ impl Decoded {
                 }
             }
             Instruction::SendPicp { items, address, sctl, pic, xpic } => {
-                if sctl == 0 {
+                if sctl == 0 && address == 0 {
                     self.horizon += items;
                 } else {
-                    let bytes = if sctl & 4 == 0 { 4 } else { 8 };
-                    // Restarts the stream in the middle of a message: no new beginning.
-                    self.send(items, address * bytes, sctl, false);
+                    // It restarts the stream. In the middle of a message, at the item that is next,
+                    // that changes nothing; anywhere else it begins a message (§4.5).
+                    let address = bytes(address, sctl)?;
+                    let goes_on = self
+                        .continued()
+                        .is_ok_and(|(next, last)| next == address && last.sctl == sctl);
+                    self.send(items, address, sctl, !goes_on);
                 }
                 self.pics.push((now + 1, pic));
                 self.selects.push((now + 1, xpic));
             }
             other => return Err(format!("{other:?} does not belong into a row")),
+        }
+        if self.horizon > MOST_EVENTS {
+            return Err(format!("the row takes more than {MOST_EVENTS} events"));
         }
         Ok(())
     }
@@ -134,11 +150,21 @@ impl Decoded {
     fn continued(&self) -> Result<(u32, Sent), String> {
         let last = self.sends.last().filter(|last| last.start + last.items == self.horizon);
         let last = last.ok_or("a send continues nothing")?;
-        Ok((last.address + last.items * last.item_bytes(), *last))
+        Ok((last.address.saturating_add(last.items * last.item_bytes()), *last))
     }
 
     fn send(&mut self, items: u32, address: u32, sctl: u8, begins: bool) {
-        self.sends.push(Sent { start: self.horizon, items, address, sctl, begins });
+        let last = self.sends.last().map(|last| last.message);
+        let message = last.map_or(0, |last| last + u32::from(begins));
+        self.sends.push(Sent { start: self.horizon, items, address, sctl, begins, message });
         self.horizon += items;
     }
+}
+
+/// Byte address of an item.
+fn bytes(address: u32, sctl: u8) -> Result<u32, String> {
+    if sctl & 3 == 0 {
+        return Err(format!("a send with sctl {sctl} has no direction"));
+    }
+    Ok(address * if sctl & 4 == 0 { 4 } else { 8 })
 }

@@ -33,6 +33,34 @@ pub enum Violation {
     /// Items arrive in a format that they are not sent in (rule R3).
     #[error("tile {tile}: an item is written at event {event} in the wrong format")]
     Format { tile: TileId, event: u32 },
+    /// Two items arrive at once (rules R1, R2).
+    #[error("tile {tile}: two items are written at event {event}")]
+    ItemsMeet { tile: TileId, event: u32 },
+    /// A row ends and leaves its receiver listening, or in another format.
+    #[error("tile {tile}: the row leaves {what} selected behind")]
+    LeftBehind { tile: TileId, what: &'static str },
+    /// A source is selected while it sends nothing, or for longer than it sends (rule R4).
+    #[error(
+        "tile {tile}: source {selector:#x}, selected at event {event}, is not heard all the time"
+    )]
+    NothingHeard { tile: TileId, event: u32, selector: u16 },
+    /// A pointer that no item is written through.
+    #[error("tile {tile}: nothing is written through the pointer set at event {event}")]
+    IdlePointer { tile: TileId, event: u32 },
+    /// Items that nobody selects: the fabric loses them silently, and nothing here means to.
+    #[error("tile {tile}: nobody hears all of the message at event {event}")]
+    Unheard { tile: TileId, event: u32 },
+    /// A message is sent in other directions than its receivers need (§1.3).
+    #[error("tile {tile}: the message at event {event} has sctl {found}, expected {expected}")]
+    Direction { tile: TileId, event: u32, found: u8, expected: u8 },
+    /// A tile sends to nobody but itself, or inside one element (rule T2).
+    #[error(
+        "tile {tile}: what is looped back around event {event} has no other receiver or element"
+    )]
+    Loopback { tile: TileId, event: u32 },
+    /// A send reads, or a receive writes, what is not tile memory.
+    #[error("tile {tile}: words at {address:#x} leave tile memory")]
+    OutOfMemory { tile: TileId, address: u32 },
     /// Items arrive and no pointer was ever set.
     #[error("tile {tile}: an item arrives at event {event} before a pointer is set")]
     NoPointer { tile: TileId, event: u32 },
@@ -84,6 +112,9 @@ pub enum Violation {
     /// A kernel's operand leaves its buffer.
     #[error("tile {tile}, step {step}: an operand of {kernel} leaves its buffer")]
     Operand { tile: TileId, step: usize, kernel: String },
+    /// A word is read that nobody wrote.
+    #[error("tile {tile}, step {step}: `{buffer}` is read at {offset} where nobody wrote it")]
+    Undefined { tile: TileId, step: usize, buffer: String, offset: u32 },
     /// A binding is not what the program needs.
     #[error("binding `{name}`: {what}")]
     Binding { name: String, what: String },
@@ -104,6 +135,14 @@ impl Violation {
             Violation::ControlAtStart { .. } => "control-at-start",
             Violation::LaneTaken { .. } => "lane-taken",
             Violation::Format { .. } => "format",
+            Violation::ItemsMeet { .. } => "items-meet",
+            Violation::LeftBehind { .. } => "left-behind",
+            Violation::NothingHeard { .. } => "nothing-heard",
+            Violation::IdlePointer { .. } => "idle-pointer",
+            Violation::Unheard { .. } => "unheard",
+            Violation::Direction { .. } => "direction",
+            Violation::Loopback { .. } => "loopback",
+            Violation::OutOfMemory { .. } => "out-of-memory",
             Violation::NoPointer { .. } => "no-pointer",
             Violation::ElementConflict { .. } => "element-conflict",
             Violation::RowElement { .. } => "row-element",
@@ -118,6 +157,7 @@ impl Violation {
             Violation::Overlap { .. } => "overlap",
             Violation::NotApart { .. } => "not-apart",
             Violation::Operand { .. } => "operand",
+            Violation::Undefined { .. } => "undefined",
             Violation::Binding { .. } => "binding",
             Violation::Image { .. } => "image",
         }

@@ -77,6 +77,9 @@ pub(super) struct TuneArgs {
     /// Start a new study even if the database has one
     #[arg(long)]
     pub(super) fresh: bool,
+    /// Start a new study that tries the old one's best recipes again, whatever has changed
+    #[arg(long, conflicts_with = "fresh")]
+    pub(super) warm_start: bool,
     /// Space file: what may be decided
     #[arg(long, value_name = "PATH")]
     pub(super) space: Option<PathBuf>,
@@ -163,6 +166,18 @@ pub(super) struct ExchangeArgs {
     /// How long to look for a good schedule
     #[arg(long, value_enum, default_value_t = ExchangeEffort::Full)]
     pub(super) effort: ExchangeEffort,
+    /// What a message takes: the chip's timing, or lanes alone (to compare schedulers)
+    #[arg(long, value_enum, default_value_t = ExchangeTiming::Exact)]
+    pub(super) timing: ExchangeTiming,
+}
+
+/// Timing of exchange scheduling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExchangeTiming {
+    /// Latencies, controls, memory elements and rows
+    Exact,
+    /// A message holds its lanes for its words, nothing else counts
+    N0,
 }
 
 /// Effort of exchange scheduling.

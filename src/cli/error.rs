@@ -48,6 +48,18 @@ pub(super) enum CliError {
     Invalid { path: PathBuf, count: usize },
     #[error("no feasible candidate: {reason}")]
     Infeasible { reason: String },
+    #[error("no feasible candidate: the budget ended before the first plan was validated")]
+    NoTime,
+    #[error(
+        "the budget ended before the incumbent of trial {trial} ({cycles} cycles) was validated \
+         again; the study keeps it, nothing was written"
+    )]
+    NotRevalidated { trial: u64, cycles: u64 },
+    #[error(
+        "`{}` needs at least {over} bytes more than {tiles} tiles have",
+        path.display()
+    )]
+    TooLarge { path: PathBuf, tiles: u16, over: u128 },
     #[error("no thread pool")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     #[error("cannot listen for signals")]
@@ -78,9 +90,11 @@ impl CliError {
             | CliError::Signals(_)
             | CliError::Output(_)
             | CliError::Schedule { .. } => Exit::Internal,
-            CliError::Infeasible { .. } | CliError::Space(SpaceError::Empty { .. }) => {
-                Exit::Infeasible
-            }
+            CliError::Infeasible { .. }
+            | CliError::NoTime
+            | CliError::NotRevalidated { .. }
+            | CliError::TooLarge { .. }
+            | CliError::Space(SpaceError::Empty { .. }) => Exit::Infeasible,
             CliError::Device(_) => Exit::Device,
             CliError::Store(_) | CliError::Journal(_) => Exit::Study,
             _ => Exit::Usage,
@@ -103,6 +117,10 @@ impl CliError {
             CliError::Infeasible { .. } => {
                 Some("more tiles, a smaller model, or a longer `--budget` may help".to_owned())
             }
+            CliError::NoTime | CliError::NotRevalidated { .. } => {
+                Some("the same command with a longer `--budget` goes on".to_owned())
+            }
+            CliError::TooLarge { .. } => Some("more `--tiles`, or a smaller model".to_owned()),
             CliError::DeviceChoice { .. } => {
                 Some("`sim`, `sim:PROFILE.json` or `command:RUNNER …`".to_owned())
             }

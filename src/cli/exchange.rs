@@ -6,11 +6,11 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::check::{TileRow, Wanted, phase};
-use crate::exchange::{Effort, Options, Phase, Scheduled, instance, schedule};
+use crate::exchange::{Effort, Options, Phase, Scheduled, instance, n0, schedule};
 use crate::report;
 
 use super::Exit;
-use super::args::{ExchangeArgs, ExchangeEffort};
+use super::args::{ExchangeArgs, ExchangeEffort, ExchangeTiming};
 use super::error::CliError;
 use super::output::Output;
 
@@ -23,19 +23,69 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         ExchangeEffort::Fast => Effort::Fast,
         ExchangeEffort::Full => Effort::Full,
     };
+    if args.timing == ExchangeTiming::N0 {
+        return without_latency(args, effort, output);
+    }
     let mut rows = vec![];
     for file in &args.files {
         rows.push(one(file, effort, output)?);
     }
     if !output.json() {
-        let header =
-            ["name", "transfers", "bound", "ordinary", "paired", "horizon", "seconds", "checked"];
+        let header = [
+            "name",
+            "transfers",
+            "bound",
+            "ordinary",
+            "paired",
+            "mixed",
+            "horizon",
+            "seconds",
+            "checked",
+        ];
         output.text(&report::table(header, rows))?;
     }
     Ok(Exit::Success)
 }
 
-fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliError> {
+/// Schedules instances under N0.
+fn without_latency(args: &ExchangeArgs, effort: Effort, output: &Output) -> Result<Exit, CliError> {
+    let mut rows = vec![];
+    for file in &args.files {
+        let instance = instance::read(file)?;
+        let fail = |what| CliError::Schedule { name: instance.name.clone(), what };
+        let started = now();
+        let options = Options { effort, ..Options::default() };
+        let found = n0::plan(&instance.phase, &options).map_err(|error| fail(error.to_string()))?;
+        let seconds = started.elapsed().as_secs_f64();
+        n0::check(&instance.phase, &found.starts).map_err(|error| fail(error.to_string()))?;
+        if output.json() {
+            output.line(&json!({
+                "format": "ipu-tune/exchange@1",
+                "name": instance.name,
+                "transfers": instance.transfers,
+                "lower_bound": found.bound,
+                "n0_horizon": found.horizon,
+                "schedule_seconds": seconds,
+                "checked": true,
+            }))?;
+        }
+        rows.push([
+            instance.name.clone(),
+            instance.transfers.to_string(),
+            found.bound.to_string(),
+            found.horizon.to_string(),
+            format!("{seconds:.4}"),
+            "yes".to_owned(),
+        ]);
+    }
+    if !output.json() {
+        let header = ["name", "transfers", "bound", "n0 horizon", "seconds", "checked"];
+        output.text(&report::table(header, rows))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 9], CliError> {
     let instance = instance::read(file)?;
     let started = now();
     let options = Options { effort, ..Options::default() };
@@ -58,6 +108,7 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
             "lower_bound": found.bound,
             "ordinary_horizon": found.ordinary_horizon,
             "paired_horizon": found.paired_horizon,
+            "mixed_horizon": found.mixed_horizon,
             "horizon": found.horizon,
             "row_words_max": words().max(),
             "row_words_total": words().sum::<usize>(),
@@ -73,6 +124,7 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 8], CliE
         found.bound.to_string(),
         or_dash(found.ordinary_horizon),
         or_dash(found.paired_horizon),
+        or_dash(found.mixed_horizon),
         found.horizon.to_string(),
         format!("{seconds:.4}"),
         "yes".to_owned(),

@@ -1,16 +1,17 @@
 //! `ipu-tune run PACKAGE`: runs it and compares its results with the host reference.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
 
-use crate::device::{HostData, Summary, compare};
+use crate::device::{HostData, Summary};
 use crate::model::{Graph, data, reference};
 use crate::package::load;
 use crate::plan::{Network, Recipe};
 use crate::program::{Role, host_bytes, outputs, program};
 use crate::report;
-use crate::search::evaluate::tolerance;
+use crate::search::evaluate::compare_outputs;
 use crate::space::check_recipe;
 
 use super::Exit;
@@ -31,16 +32,17 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
     let lowered = program(&network, &recipe);
     let beside = path.parent().unwrap_or(Path::new("."));
     let folder = args.data.as_deref().unwrap_or(beside);
-    let values = data::generate(&graph, application.origin.seed, folder)?;
-    let expected = reference::evaluate(&graph, &values);
+    let values = data::generate(&graph, application.origin.seed, data::real(&graph, folder)?);
+    let never = AtomicBool::new(false);
+    let Some(expected) = reference::evaluate(&graph, &values, &never) else {
+        return Ok(Exit::Interrupted);
+    };
     let bytes = |role| host_bytes(&graph, &network, &lowered, role, &values);
     let host = HostData { weights: bytes(Role::Parameter), inputs: bytes(Role::Input) };
     let device = super::tune::device(&args.device)?;
-    let measurement = device.measure(&application, &host)?;
+    let measurement = device.measure(&application, &host, &never)?;
     let found = outputs(&graph, &network, &lowered, &measurement.outputs);
-    let pairs: Vec<(&[f32], &[f32])> =
-        found.iter().map(|(id, numbers)| (numbers.as_slice(), expected.get(*id))).collect();
-    let numerics = compare(&pairs, tolerance(&graph));
+    let numerics = compare_outputs(&graph, &expected, &found);
     let cycles = Summary::of(&measurement.cycles).map_or(0, |summary| summary.median);
     let identity = measurement.device;
     let value = json!({

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::report;
-use crate::store::Store;
+use crate::store::{Store, current};
 
 use super::Exit;
 use super::args::StudyArgs;
@@ -24,7 +24,7 @@ pub(super) fn status(args: &StudyArgs, output: &Output) -> Result<Exit, CliError
     let store = open(args)?;
     let (summary, history) = (store.summary()?, store.history()?);
     let value =
-        json!({ "format": "ipu-tune/status@1", "study": summary, "incumbent": history.last() });
+        json!({ "format": "ipu-tune/status@1", "study": summary, "incumbent": current(&history) });
     output.result(&value, || report::summary(&summary, &history))?;
     Ok(Exit::Success)
 }

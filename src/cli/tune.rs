@@ -9,16 +9,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cost::hard_bound;
+use crate::cost::{bytes_over, hard_bound};
 use crate::device::{CommandDevice, Device, SimulatedDevice};
-use crate::model::{Graph, data};
+use crate::model::{Graph, data, reference};
 use crate::package::{save, write};
 use crate::plan::Network;
 use crate::report;
 use crate::search::evaluate::EVALUATOR_VERSION;
 use crate::search::{Budget, Engine, Evaluator, Progress, Report, StopReason, Task};
 use crate::space::Space;
-use crate::store::{Store, StudyKey};
+use crate::store::{Beginning, Store, StudyKey};
 
 use super::Exit;
 use super::args::TuneArgs;
@@ -39,7 +39,7 @@ struct Options {
     budget: Budget,
     tiles: u16,
     seed: Option<u64>,
-    fresh: bool,
+    beginning: Beginning,
 }
 
 /// The versioned result.
@@ -67,6 +67,12 @@ pub(super) fn tune(args: &TuneArgs, output: &Output) -> Result<Exit, CliError> {
         Some(path) => Space::read(path, &network)?,
         None => Space::open(),
     };
+    let over = bytes_over(&graph, options.tiles);
+    if over > 0 {
+        return Err(CliError::TooLarge { path: options.model, tiles: options.tiles, over });
+    }
+    let folder = options.model.parent().unwrap_or(Path::new("."));
+    let real = data::real(&graph, folder)?;
     let device = device(&args.device)?;
     check_writable(&options.package)?;
     let bar = output.shows_progress() && !args.quiet && args.verbose == 0;
@@ -81,11 +87,9 @@ pub(super) fn tune(args: &TuneArgs, output: &Output) -> Result<Exit, CliError> {
         seed: options.seed,
     };
     let store = Store::create_or_open(&options.database)?;
-    let (mut journal, key) = store.study(&key, options.fresh)?;
+    let (mut journal, key) = store.study(&key, options.beginning)?;
     journal.count_from(started);
     let seed = key.seed.unwrap_or(0);
-    let folder = options.model.parent().unwrap_or(Path::new("."));
-    let values = data::generate(&graph, seed, folder)?;
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(threads) = args.threads {
         pool = pool.num_threads(threads.into());
@@ -102,9 +106,13 @@ pub(super) fn tune(args: &TuneArgs, output: &Output) -> Result<Exit, CliError> {
         }
     };
     let report = pool.install(|| {
+        let values = data::generate(&graph, seed, real);
+        let Some(reference) = reference::evaluate(&graph, &values, &flags.stop) else {
+            return Ok(None);
+        };
         let task =
             Task { graph: &graph, network: &network, space: &space, tiles: options.tiles, seed };
-        let evaluator = Evaluator::new(task, values, device.as_ref(), &flags.stop);
+        let evaluator = Evaluator::new(task, values, reference, device.as_ref(), &flags.stop);
         let engine = Engine::new(
             &evaluator,
             &mut journal,
@@ -117,11 +125,15 @@ pub(super) fn tune(args: &TuneArgs, output: &Output) -> Result<Exit, CliError> {
             started,
             &show,
         );
-        engine.run()
-    })?;
+        engine.run().map(Some)
+    });
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
+    let Some(report) = report? else {
+        let interrupted = flags.interrupted.load(Ordering::Relaxed);
+        return if interrupted { Ok(Exit::Interrupted) } else { Err(CliError::NoTime) };
+    };
     finish(&options, &graph, &report, bound, &key, output)
 }
 
@@ -138,7 +150,15 @@ fn finish(
     if let Some(incumbent) = &report.incumbent {
         let application = incumbent.validated().application();
         tracing::info!(tiles = application.tiles.len(), "writing application package");
-        save(&options.package, &write(&application))?;
+        let begun = now();
+        let saved = save(&options.package, &write(&application));
+        tracing::debug!(
+            phase = "write_package",
+            elapsed_ms = begun.elapsed().as_millis() as u64,
+            success = saved.is_ok(),
+            "package build phase finished"
+        );
+        saved?;
         package = Some(options.package.display().to_string());
     }
     let incumbent = report.incumbent.as_ref().map(|incumbent| {
@@ -170,14 +190,19 @@ fn finish(
         (StopReason::Interrupted, _) => Exit::Interrupted,
         (StopReason::DeviceLost, _) => Exit::Device,
         (_, Some(_)) => Exit::Success,
-        (_, None) => {
-            let reason = report.state.last_failure.clone();
-            let reason = reason.unwrap_or_else(|| {
-                "the budget ended before the first plan was validated".to_owned()
-            });
-            return Err(CliError::Infeasible { reason });
-        }
+        (_, None) => return Err(without_incumbent(report)),
     })
+}
+
+/// Why a search that came to its end has nothing to show.
+fn without_incumbent(report: &Report) -> CliError {
+    if let Some(kept) = report.state.incumbent() {
+        return CliError::NotRevalidated { trial: kept.trial, cycles: kept.measured_cycles };
+    }
+    match &report.state.last_failure {
+        Some(reason) => CliError::Infeasible { reason: reason.clone() },
+        None => CliError::NoTime,
+    }
 }
 
 /// The result for people.
@@ -258,8 +283,13 @@ fn options(args: &TuneArgs) -> Result<Options, CliError> {
         plateau: args.plateau,
         measure_every: args.measure_every,
     };
-    let (tiles, seed, fresh) = (args.tiles, args.seed, args.fresh);
-    Ok(Options { model, database, package, budget, tiles, seed, fresh })
+    let beginning = match (args.fresh, args.warm_start) {
+        (true, _) => Beginning::Fresh,
+        (_, true) => Beginning::WarmStart,
+        _ => Beginning::Resume,
+    };
+    let (tiles, seed) = (args.tiles, args.seed);
+    Ok(Options { model, database, package, budget, tiles, seed, beginning })
 }
 
 /// The device that the user named.
@@ -353,7 +383,7 @@ fn describe(progress: &Progress, budget: Option<Duration>, bound: u64) -> String
         let ratio = cycles as f64 / bound.max(1) as f64;
         format!("{} cycles, {ratio:.2} × bound", report::cycles(cycles))
     });
-    let since = progress.incumbent_trial.map_or(String::new(), |trial| {
+    let since = progress.crowned_at.map_or(String::new(), |trial| {
         format!(", improved {} trials ago", progress.trials - trial.min(progress.trials))
     });
     format!("{left}, {} trials ({rate:.1}/s), {best}{since}", progress.trials)

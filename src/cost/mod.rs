@@ -10,7 +10,7 @@ pub mod estimate;
 pub mod geometry;
 pub mod kernels;
 
-pub use bound::hard_bound;
+pub use bound::{bytes_over, hard_bound};
 pub use coefficients::{Class, Coefficients, FEATURES};
 pub use estimate::estimate_node;
 pub use geometry::{Geometry, SegmentCost, StepCost, geometry, predicted};

@@ -22,6 +22,7 @@ use std::ops::ControlFlow;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -77,14 +78,19 @@ impl CommandDevice {
         }
     }
 
-    fn once(&self, application: &Application, data: &HostData) -> Result<Measurement, DeviceError> {
+    fn once(
+        &self,
+        application: &Application,
+        data: &HostData,
+        stop: &AtomicBool,
+    ) -> Result<Measurement, DeviceError> {
         let failed = |error: std::io::Error| self.failed(error.to_string(), false);
         let folder = tempfile::tempdir().map_err(failed)?;
         let file = |name: &str| folder.path().join(name);
         std::fs::write(file("package.ipuexe"), write(application)).map_err(failed)?;
         std::fs::write(file("weights.bin"), &data.weights).map_err(failed)?;
         std::fs::write(file("inputs.bin"), &data.inputs).map_err(failed)?;
-        let (cycles, device) = self.answer(&self.run(folder.path())?)?;
+        let (cycles, device) = self.answer(&self.run(folder.path(), stop)?)?;
         let places = placements(&application.outputs);
         let size = places.iter().map(|(_, _, range)| range.end as u64).max().unwrap_or(0);
         let outputs = self.outputs(&file("outputs.bin"), size)?;
@@ -164,7 +170,7 @@ impl CommandDevice {
     }
 
     /// Runs the command in a folder and returns the line that it printed.
-    fn run(&self, folder: &Path) -> Result<String, DeviceError> {
+    fn run(&self, folder: &Path, stop: &AtomicBool) -> Result<String, DeviceError> {
         let words = self.words(folder)?;
         let (program, arguments) = words
             .split_first()
@@ -179,7 +185,7 @@ impl CommandDevice {
             .map_err(|source| DeviceError::Start { runner: self.template.clone(), source })?;
         let answer = child.stdout.take().map(|out| collect(out, MOST_ANSWER as usize + 1));
         let complaints = child.stderr.take().map(|out| collect(out, MOST_COMPLAINTS));
-        let status = self.wait(&mut child);
+        let status = self.wait(&mut child, stop);
         // Whatever the runner started must not outlive it, nor keep its output open.
         kill_group(&child);
         let status = status?;
@@ -214,11 +220,16 @@ impl CommandDevice {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a time limit is about the wall's time")]
-    fn wait(&self, child: &mut Child) -> Result<ExitStatus, DeviceError> {
+    fn wait(&self, child: &mut Child, stop: &AtomicBool) -> Result<ExitStatus, DeviceError> {
         let begun = Instant::now();
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
+                Ok(None) if stop.load(Ordering::Relaxed) => {
+                    kill_group(child);
+                    let _ = child.wait();
+                    return Err(DeviceError::Stopped);
+                }
                 Ok(None) if begun.elapsed() >= self.timeout => {
                     kill_group(child);
                     let _ = child.wait();
@@ -329,12 +340,13 @@ impl Device for CommandDevice {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError> {
-        let _lock = DeviceLock::take(&self.lock, self.timeout)?;
-        let mut result = self.once(application, data);
+        let _lock = DeviceLock::take(&self.lock, self.timeout, stop)?;
+        let mut result = self.once(application, data, stop);
         for _ in 0..self.retries {
             match &result {
-                Err(error) if error.is_transient() => result = self.once(application, data),
+                Err(error) if error.is_transient() => result = self.once(application, data, stop),
                 _ => break,
             }
         }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::DeviceError;
@@ -19,11 +20,15 @@ pub fn default_path() -> PathBuf {
 }
 
 impl DeviceLock {
-    /// Takes the lock, waiting up to `patience` for another holder.
+    /// Takes the lock, waiting up to `patience` for another holder, or until `stop` is set.
     ///
     /// # Errors
     /// If the file cannot be opened, or somebody else keeps it; says who, if they wrote it down.
-    pub fn take(path: &Path, patience: Duration) -> Result<DeviceLock, DeviceError> {
+    pub fn take(
+        path: &Path,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<DeviceLock, DeviceError> {
         let failed = |what: String| DeviceError::Lock { path: path.display().to_string(), what };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -34,6 +39,9 @@ impl DeviceLock {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+                Err(TryLockError::WouldBlock) if stop.load(Ordering::Relaxed) => {
+                    return Err(DeviceError::Stopped);
+                }
                 Err(TryLockError::WouldBlock) if waited >= patience => {
                     let mut owner = String::new();
                     let _ = file.read_to_string(&mut owner);
@@ -59,10 +67,12 @@ mod tests {
     fn only_one_holds_the_lock_and_the_other_is_told_who() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device.lock");
-        let held = DeviceLock::take(&path, Duration::ZERO).unwrap();
-        let refused = DeviceLock::take(&path, Duration::ZERO).unwrap_err().to_string();
+        let held = DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false)).unwrap();
+        let refused = DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(&std::process::id().to_string()), "{refused}");
         drop(held);
-        DeviceLock::take(&path, Duration::ZERO).unwrap();
+        DeviceLock::take(&path, Duration::ZERO, &AtomicBool::new(false)).unwrap();
     }
 }

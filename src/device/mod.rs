@@ -14,9 +14,11 @@ pub mod sim;
 pub mod statistics;
 
 pub use command::CommandDevice;
-pub use numerics::{Numerics, Tolerance, compare};
+pub use numerics::{Numerics, Output, Tolerance, compare};
 pub use sim::SimulatedDevice;
 pub use statistics::Summary;
+
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +87,9 @@ pub enum DeviceError {
     /// The runner's answer makes no sense.
     #[error("the runner `{runner}` gave no usable answer: {what}")]
     Answer { runner: String, what: String },
+    /// The caller wanted no measurement any more.
+    #[error("the measurement was stopped")]
+    Stopped,
     /// Somebody else holds the device.
     #[error("cannot lock the device with `{path}`: {what}")]
     Lock { path: String, what: String },
@@ -107,7 +112,7 @@ pub trait Device: Sync {
     /// Who it is.
     fn identity(&self) -> Identity;
 
-    /// Runs a package on this data.
+    /// Runs a package on this data; gives up soon after `stop` was set.
     ///
     /// # Errors
     /// If the device gave no measurement; a missing or senseless figure is an error, never a value.
@@ -115,15 +120,16 @@ pub trait Device: Sync {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError>;
 }
 
 /// Places of a call's byte string on tiles: for every slice the physical tile, address, and range
-/// in the concatenated string. Profile samples have names that begin with `profile.`.
+/// in the concatenated string. Cycle samples are no part of it.
 pub fn placements(bindings: &[crate::package::Binding]) -> Vec<(u32, u32, std::ops::Range<usize>)> {
     let mut places = vec![];
     let mut base = 0;
-    for binding in bindings.iter().filter(|binding| !binding.name.starts_with("profile.")) {
+    for binding in bindings.iter().filter(|binding| !binding.is_profile()) {
         let mut end = 0;
         for slice in &binding.slices {
             let start = base + slice.file_offset as usize;

@@ -62,6 +62,18 @@ pub enum Mark {
     Paired,
 }
 
+/// How near the controls of a tile may come. Two at once need a two-word instruction at an even word
+/// (rule C3), for which a row has not always the instruction that can be split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Care {
+    /// As near as the rules allow.
+    Free,
+    /// After two at once two events stay free: then an instruction that can be split follows.
+    Apart,
+    /// Never two at once, except where one replaces the other.
+    Alone,
+}
+
 /// Controls and send starts of a tile: one byte an event, so that a look costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
@@ -74,6 +86,11 @@ const POINTER: u8 = 4;
 const PAIRED: u8 = 8;
 const START: u8 = 16;
 const MARKS: u8 = SELECT | RELEASE | POINTER | PAIRED;
+
+/// Whether two controls take effect at once.
+fn is_double(flags: u8) -> bool {
+    flags & POINTER != 0 && flags & (SELECT | RELEASE) != 0
+}
 
 impl Controls {
     fn at(&self, event: u32) -> u8 {
@@ -89,20 +106,28 @@ impl Controls {
     }
 
     /// Whether a control may take effect at `event`: it does not meet another one that it must not
-    /// meet (rules C1, R4), nor the first two events of a send (rule S3). With `alone` no two
-    /// controls meet at all, except where one replaces the other.
-    pub fn admits(&self, event: u32, mark: Mark, alone: bool) -> bool {
+    /// meet (rules C1, R4), nor the first two events of a send (rule S3).
+    pub fn admits(&self, event: u32, mark: Mark, care: Care) -> bool {
         let here = self.at(event);
-        if (here | self.at(event.wrapping_sub(1))) & START != 0 {
+        let (last, before) = (self.at(event.wrapping_sub(1)), self.at(event.wrapping_sub(2)));
+        if (here | last) & START != 0 {
             return false;
         }
-        let meets = match mark {
-            Mark::Select => SELECT | PAIRED | if alone { POINTER } else { 0 },
-            Mark::Release => RELEASE | PAIRED | if alone { POINTER } else { 0 },
-            Mark::Pointer => POINTER | PAIRED | if alone { SELECT | RELEASE } else { 0 },
-            Mark::Paired => MARKS,
+        let (meets, joins) = match mark {
+            Mark::Select => (SELECT | PAIRED, POINTER),
+            Mark::Release => (RELEASE | PAIRED, POINTER),
+            Mark::Pointer => (POINTER | PAIRED, SELECT | RELEASE),
+            Mark::Paired => (MARKS, 0),
         };
-        here & meets == 0
+        if here & meets != 0 {
+            return false;
+        }
+        match (care, here & joins != 0) {
+            (Care::Free, _) => true,
+            (Care::Alone, joins) => !joins,
+            (Care::Apart, true) => (self.at(event + 1) | self.at(event + 2)) & MARKS == 0,
+            (Care::Apart, false) => !is_double(last) && !is_double(before),
+        }
     }
 
     /// Whether a send may start at `event` (rule S3).

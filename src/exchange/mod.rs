@@ -9,21 +9,32 @@
 //! in elements that hold no data (rule M2), which is `storage`'s promise.
 //!
 //! How: list scheduling. Transfers are taken in an order and each gets the earliest start that
-//! fits between what is already placed; a few orders are tried and the best horizon wins.
+//! fits between what is already placed. Orders come from a few rules, first the one that suits the
+//! traffic: coloured rounds for messages between single tiles, the busiest endpoint first for
+//! multicasts. The best schedules are then pushed against their horizon and pulled back again,
+//! which closes gaps, until that gains nothing or a counted budget is spent. Transfers are all
+//! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
 
 pub mod bound;
+pub mod colours;
+pub mod improve;
 pub mod instance;
+pub mod jobs;
 pub mod lanes;
+pub mod n0;
 pub mod orders;
 pub mod phase;
 pub mod place;
 pub mod rows;
+mod search;
+pub mod waves;
+pub mod widths;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use bound::lower_bound;
+pub use bound::{Bounds, lower_bound};
+use jobs::Jobs;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 pub use rows::{Row, RowError};
@@ -33,13 +44,25 @@ use crate::target::TileId;
 /// Width of the transfers of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Width {
-    /// Whichever schedule ends first; ordinary on a tie (`target/ipu21.md` §3.5).
+    /// Whichever schedule ends first, mixtures included; ordinary on a tie (`target/ipu21.md` §3.5).
     #[default]
     Automatic,
     /// 32-bit items.
     Ordinary,
     /// 64-bit items for every eligible transfer.
     Paired,
+}
+
+/// Widths of a schedule's transfers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Taken {
+    /// All 32-bit.
+    #[default]
+    Ordinary,
+    /// All eligible ones 64-bit.
+    Paired,
+    /// Some of the eligible ones 64-bit.
+    Mixed,
 }
 
 /// How long to look for a good schedule.
@@ -81,12 +104,16 @@ pub struct Schedule {
     pub ordinary_horizon: Option<u32>,
     /// Horizon with every eligible transfer 64-bit; `None` if that was not tried.
     pub paired_horizon: Option<u32>,
+    /// Least horizon with some of the eligible transfers 64-bit; `None` if that was not tried.
+    pub mixed_horizon: Option<u32>,
     /// Number of eligible transfers.
     pub candidates: u32,
-    /// Whether the paired schedule was taken.
-    pub paired: bool,
-    /// No schedule of this phase can end before this.
+    /// Which of the three was taken.
+    pub taken: Taken,
+    /// No schedule of this phase in the widths asked for can end before this.
     pub bound: u32,
+    /// The [`shape`] that it holds for.
+    pub shape: [u8; 32],
 }
 
 /// A scheduled phase at its addresses.
@@ -104,16 +131,23 @@ pub struct Scheduled {
 /// If no order could be encoded; with the forbidden coincidences that the last attempt works with
 /// this is a defect. Or if the caller wanted no answer any more.
 pub fn schedule(phase: &Phase, options: &Options<'_>) -> Result<Scheduled, ExchangeError> {
-    relocate(phase, &Arc::new(plan(phase, options)?))
+    encode(phase, &Arc::new(plan(phase, options)?))
 }
 
-/// The rows of a schedule at a phase's addresses; the phase must have the shape that the schedule
-/// was made for.
+/// The rows of a schedule at a phase's addresses.
 ///
 /// # Errors
-/// Never for a phase of that shape: a schedule is only accepted if its rows can be encoded at any
-/// addresses.
+/// For a phase of another [`shape`] than the schedule's: other transfers, or accesses that its events
+/// do not keep apart. Never for one of that shape: a schedule is only accepted if its rows can be
+/// encoded at any addresses.
 pub fn relocate(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
+    if shape(phase) != schedule.shape {
+        return Err(ExchangeError::OtherShape);
+    }
+    encode(phase, schedule)
+}
+
+fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
     let rows = rows::encode(phase, &schedule.starts);
     let rows = rows.map_err(|failed| ExchangeError::Unencodable(failed[0]))?;
     Ok(Scheduled { schedule: Arc::clone(schedule), rows })
@@ -159,83 +193,55 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
 /// # Errors
 /// As [`schedule`].
 pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
-    let bound = lower_bound(phase);
-    let candidates = (0..phase.len()).filter(|index| phase.pairable(*index)).count() as u32;
+    let bounds = Bounds::new(phase);
+    let eligible: Vec<bool> = (0..phase.len()).map(|index| phase.pairable(index)).collect();
+    let candidates = eligible.iter().filter(|eligible| **eligible).count() as u32;
+    let of_widths = |wide: &[bool], bound| {
+        search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)
+    };
     let ordinary = match options.width {
         Width::Paired if candidates > 0 => None,
-        _ => Some(best(phase, false, options, bound)?),
+        _ => Some(of_widths(&vec![false; phase.len()], bounds.ordinary)?),
     };
     let paired = match options.width {
         Width::Ordinary => None,
         _ if candidates == 0 => None,
-        _ => Some(best(phase, true, options, bound)?),
+        _ => Some(of_widths(&eligible, bounds.any)?),
     };
+    let mut mixed: Option<(u32, Vec<Start>)> = None;
+    let near = |found: &Option<(u32, Vec<Start>)>| {
+        found.as_ref().is_some_and(|(horizon, _)| *horizon <= search::goal(bounds.any))
+    };
+    let settled = options.effort == Effort::Fast || near(&ordinary) || near(&paired);
+    if options.width == Width::Automatic && !settled {
+        for wide in widths::mixtures(phase, bounds.any) {
+            let found = of_widths(&wide, bounds.any)?;
+            if mixed.as_ref().is_none_or(|best| found.0 < best.0) {
+                mixed = Some(found);
+            }
+        }
+    }
     let horizon =
         |attempt: &Option<(u32, Vec<Start>)>| attempt.as_ref().map(|(horizon, _)| *horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
-    let take_paired = match (ordinary_horizon, paired_horizon) {
-        (Some(ordinary), Some(paired)) => paired < ordinary,
-        (None, Some(_)) => true,
-        _ => false,
-    };
-    let (horizon, starts) = if take_paired { paired } else { ordinary }.unwrap_or_default();
+    let mixed_horizon = horizon(&mixed);
+    // The first of equals: ordinary rows are the shortest.
+    let found = [(ordinary, Taken::Ordinary), (paired, Taken::Paired), (mixed, Taken::Mixed)];
+    let found = found.into_iter().filter_map(|(found, taken)| found.map(|found| (found, taken)));
+    let best = found.min_by_key(|((horizon, _), _)| *horizon);
+    let ((horizon, starts), taken) = best.unwrap_or_default();
     Ok(Schedule {
         starts,
         horizon,
         ordinary_horizon,
         paired_horizon,
+        mixed_horizon,
         candidates,
-        paired: take_paired,
-        bound,
+        taken,
+        bound: match options.width {
+            Width::Ordinary => bounds.ordinary,
+            _ => bounds.any,
+        },
+        shape: shape(phase),
     })
-}
-
-/// A horizon this close to the bound ends the search for a better order: one part in so many.
-const CLOSE: u32 = 64;
-
-/// The best of several orders: horizon and starts.
-fn best(
-    phase: &Phase,
-    paired: bool,
-    options: &Options<'_>,
-    bound: u32,
-) -> Result<(u32, Vec<Start>), ExchangeError> {
-    let mut best: Option<(u32, Vec<Start>)> = None;
-    for rule in orders::rules(phase, options.effort == Effort::Full) {
-        let order = rule.order(phase, paired);
-        let (horizon, starts) = attempt(phase, paired, &order, options)?;
-        if best.as_ref().is_none_or(|(least, _)| horizon < *least) {
-            best = Some((horizon, starts));
-        }
-        if horizon <= bound + bound / CLOSE {
-            break;
-        }
-    }
-    Ok(best.unwrap_or_default())
-}
-
-/// Places the transfers in an order. Tiles whose rows do not encode get no coinciding controls in
-/// the next attempt.
-fn attempt(
-    phase: &Phase,
-    paired: bool,
-    order: &[u32],
-    options: &Options<'_>,
-) -> Result<(u32, Vec<Start>), ExchangeError> {
-    let mut strict: BTreeSet<TileId> = BTreeSet::new();
-    loop {
-        let stopped = || options.stopped();
-        let starts = place::place(phase, paired, order, &strict, &stopped);
-        let starts = starts.ok_or(ExchangeError::Stopped)?;
-        match rows::horizon(phase, &starts) {
-            Ok(horizon) => return Ok((horizon, starts)),
-            Err(failed) => {
-                let before = strict.len();
-                strict.extend(failed.iter().map(|error| error.tile));
-                if strict.len() == before {
-                    return Err(ExchangeError::Unencodable(failed[0]));
-                }
-            }
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! Orders in which transfers are placed.
 
+use super::jobs::Jobs;
 use super::phase::Phase;
+use super::{colours, waves};
 
 /// A rule that orders the transfers of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,58 +12,72 @@ pub enum OrderRule {
     Rotation,
     /// The busiest endpoint's transfers first, longest first.
     Bottleneck,
+    /// Rounds in which every tile sends and receives at most once: [`colours`].
+    Colours,
+    /// Lanes filled event by event: [`waves`].
+    Waves,
+    /// As they come.
+    Given,
+    /// The last first.
+    Backward,
+    /// The longest first, among equals the busiest endpoint's.
+    Longest,
     /// Round after round as [`OrderRule::Rotation`], busiest senders first inside a round.
     LoadedRotation,
 }
 
-/// Receivers of all transfers together up to which every rule is tried.
-const ALL_RULES: usize = 250_000;
-
-/// The rules worth trying for a phase, best bet first; one of them unless `full`. Multicasts to many
-/// tiles are best placed where they are tightest; fragmented traffic in rounds.
-pub fn rules(phase: &Phase, full: bool) -> &'static [OrderRule] {
+/// The rules worth trying, best bet first: fragmented point-to-point traffic in coloured rounds,
+/// multicasts where they are tightest.
+pub fn rules(jobs: &Jobs) -> &'static [OrderRule] {
+    use OrderRule::*;
     const WIDE: &[OrderRule] =
-        &[OrderRule::Bottleneck, OrderRule::Rotation, OrderRule::LoadedRotation];
+        &[Bottleneck, Rotation, Waves, LoadedRotation, Given, Longest, Backward];
     const NARROW: &[OrderRule] =
-        &[OrderRule::LoadedRotation, OrderRule::Rotation, OrderRule::Bottleneck];
-    let receivers: usize =
-        (0..phase.len()).map(|index| phase.transfer(index).destinations.len()).sum();
-    let rules = if receivers >= 4 * phase.len() { WIDE } else { NARROW };
-    if full && receivers <= ALL_RULES { rules } else { &rules[..1] }
-}
-
-/// Words that every tile sends and receives, and the larger for each transfer.
-fn loads(phase: &Phase, paired: bool) -> (Vec<u32>, Vec<u32>) {
-    let tiles = usize::from(phase.tiles());
-    let (mut sent, mut received) = (vec![0_u32; tiles], vec![0_u32; tiles]);
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        let items =
-            if paired && phase.pairable(index) { transfer.words / 2 } else { transfer.words };
-        sent[usize::from(transfer.source.0)] += items;
-        for (tile, _) in transfer.destinations {
-            received[usize::from(tile.0)] += items;
-        }
+        &[LoadedRotation, Longest, Given, Bottleneck, Waves, Rotation, Backward];
+    const SINGLE: &[OrderRule] =
+        &[Colours, LoadedRotation, Longest, Given, Bottleneck, Waves, Rotation, Backward];
+    let receivers = jobs.work() - jobs.len();
+    if receivers == jobs.len() {
+        SINGLE
+    } else if receivers >= 4 * jobs.len() {
+        WIDE
+    } else {
+        NARROW
     }
-    (sent, received)
 }
 
 impl OrderRule {
     /// Indices of all transfers, first to place first.
-    pub fn order(self, phase: &Phase, paired: bool) -> Vec<u32> {
-        let (sent, received) = loads(phase, paired);
-        let mut order: Vec<u32> = (0..phase.len() as u32).collect();
-        if self == OrderRule::Bottleneck {
-            let key = |index: &u32| {
-                let transfer = phase.transfer(*index as usize);
-                let receivers = transfer.destinations.iter();
-                let most = receivers.map(|(tile, _)| received[usize::from(tile.0)]).max();
-                let load = most.unwrap_or(0).max(sent[usize::from(transfer.source.0)]);
-                (std::cmp::Reverse(load), std::cmp::Reverse(transfer.words), *index)
-            };
-            order.sort_by_cached_key(key);
-            return order;
+    pub fn order(self, phase: &Phase, jobs: &Jobs) -> Vec<u32> {
+        let given = 0..jobs.len() as u32;
+        match self {
+            OrderRule::Given => given.collect(),
+            OrderRule::Backward => given.rev().collect(),
+            OrderRule::Colours => colours::rounds(jobs),
+            OrderRule::Waves => waves::order(jobs, &OrderRule::Longest.order(phase, jobs)),
+            OrderRule::Bottleneck | OrderRule::Longest => self.by_load(phase, jobs),
+            OrderRule::Rotation | OrderRule::LoadedRotation => self.by_round(phase, jobs),
         }
+    }
+
+    fn by_load(self, phase: &Phase, jobs: &Jobs) -> Vec<u32> {
+        let (sent, received) = jobs.loads();
+        let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
+        order.sort_by_cached_key(|index| {
+            let transfer = phase.transfer(*index as usize);
+            let receivers = transfer.destinations.iter();
+            let most = receivers.map(|(tile, _)| received[usize::from(tile.0)]).max();
+            let load = most.unwrap_or(0).max(sent[usize::from(transfer.source.0)]);
+            let items = jobs.job(*index as usize).items;
+            let keys = if self == OrderRule::Longest { (items, load) } else { (load, items) };
+            (std::cmp::Reverse(keys), *index)
+        });
+        order
+    }
+
+    fn by_round(self, phase: &Phase, jobs: &Jobs) -> Vec<u32> {
+        let (sent, _) = jobs.loads();
+        let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
         let tiles = u32::from(phase.tiles());
         let distance = |index: u32| {
             let transfer = phase.transfer(index as usize);

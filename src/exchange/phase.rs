@@ -103,6 +103,9 @@ pub enum ExchangeError {
     /// The caller wanted no answer any more.
     #[error("scheduling was stopped")]
     Stopped,
+    /// A schedule was to be used for a phase that it was not made for.
+    #[error("the schedule is of a phase of another shape")]
+    OtherShape,
     /// A row has no encoding.
     #[error("no encoding was found: {0}")]
     Unencodable(RowError),

@@ -1,12 +1,9 @@
-//! Giving every transfer, in a given order, the earliest start that fits.
+//! Giving every job, in a given order, the earliest start that fits.
 
-use std::collections::BTreeSet;
+use crate::target::TileId;
 
-use crate::target::topology::paired_time;
-use crate::target::{TileId, route, time_to_mux};
-
-use super::lanes::{Accesses, Controls, Lane, Mark, element_mask};
-use super::phase::Phase;
+use super::jobs::{End, Job, Jobs};
+use super::lanes::{Accesses, Care, Controls, Lane, Mark};
 
 /// When a transfer's first item leaves, and how wide its items are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +16,16 @@ pub struct Start {
     pub natural: u32,
 }
 
+/// What a placement obeys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules<'a> {
+    /// Everything; how near each tile's controls may come.
+    All(&'a [Care]),
+    /// No lane is used twice and no element read and written at once, but controls may meet: good
+    /// enough to find an order.
+    Lanes,
+}
+
 /// Everything placed on one tile.
 #[derive(Clone, Debug, Default)]
 struct Tile {
@@ -29,95 +36,75 @@ struct Tile {
     writes: Accesses,
 }
 
-/// One receiver of the transfer being placed.
-#[derive(Clone, Copy)]
-struct Receiver {
-    tile: TileId,
-    row: u32,
-    /// Source window's start, relative to S.
-    window: i32,
-    /// Whether it is a pair's early member (selects the source).
-    early: bool,
-    mask: u32,
-}
-
-/// Transfers placed between two looks at whether to stop.
+/// Jobs placed between two looks at whether to stop.
 const PATIENCE: usize = 1024;
 
-/// Places all transfers; `strict` tiles get no coinciding controls. `None` if `stopped` says so on
-/// the way.
+/// Places all jobs in the order given: the event at which each starts. `None` if one ends after
+/// `limit`, or if `stopped` says so on the way.
 pub fn place(
-    phase: &Phase,
-    paired: bool,
+    jobs: &Jobs,
     order: &[u32],
-    strict: &BTreeSet<TileId>,
+    rules: Rules<'_>,
+    limit: u32,
     stopped: &dyn Fn() -> bool,
-) -> Option<Vec<Start>> {
-    let nothing = Start { event: 0, paired: false, natural: 0 };
-    let mut starts = vec![nothing; phase.len()];
-    let items = |index: usize| {
-        let words = phase.transfer(index).words;
-        if paired && phase.pairable(index) { words / 2 } else { words }
-    };
-    let shortest = (0..phase.len()).map(items).min().unwrap_or(1);
-    let lane = Lane::new(shortest);
-    let tile = Tile { transmit: lane.clone(), receive: lane, ..Tile::default() };
-    let mut tiles = vec![tile; usize::from(phase.tiles())];
-    let strict: Vec<bool> = (0..phase.tiles()).map(|tile| strict.contains(&TileId(tile))).collect();
-    let mut receivers = vec![];
+) -> Option<Vec<u32>> {
+    let mut events = vec![0; jobs.len()];
+    let mut board = Board::new(jobs, rules);
     for (count, &index) in order.iter().enumerate() {
         if count % PATIENCE == 0 && stopped() {
             return None;
         }
-        let index = index as usize;
-        let wide = paired && phase.pairable(index);
-        let placement = Placement::new(phase, index, wide, &mut receivers);
-        let event = placement.earliest(&tiles, &receivers, &strict);
-        placement.occupy(&mut tiles, &receivers, event);
-        starts[index] = Start { event, paired: wide, natural: placement.natural };
+        let event = board.earliest(index as usize);
+        if jobs.job(index as usize).horizon(event) > limit {
+            return None;
+        }
+        board.occupy(index as usize, event);
+        events[index as usize] = event;
     }
-    Some(starts)
+    Some(events)
 }
 
-struct Placement {
-    source: TileId,
-    items: u32,
-    paired: bool,
-    natural: u32,
-    mask: u32,
+/// What jobs that start at `events` are for a row.
+pub fn starts(jobs: &Jobs, events: &[u32]) -> Vec<Start> {
+    let start = |(index, event): (usize, &u32)| {
+        let job = jobs.job(index);
+        Start { event: *event, paired: job.paired, natural: job.natural }
+    };
+    events.iter().enumerate().map(start).collect()
 }
 
-impl Placement {
-    fn new(phase: &Phase, index: usize, paired: bool, receivers: &mut Vec<Receiver>) -> Placement {
-        let transfer = phase.transfer(index);
-        let source = transfer.source;
-        let mut least = 0;
-        receivers.clear();
-        for &(tile, address) in transfer.destinations {
-            let mask = element_mask(address, transfer.words);
-            let time = time_to_mux(source, tile);
-            least = least.min(time);
-            let window = if paired { paired_time(source, tile) } else { time + 1 };
-            let early = paired && route(source, tile).destination_is_early;
-            receivers.push(Receiver { tile, row: tile.row(), window, early, mask });
-        }
-        Placement {
-            source,
-            items: if paired { transfer.words / 2 } else { transfer.words },
-            paired,
-            natural: -least as u32,
-            mask: element_mask(transfer.source_address, transfer.words),
-        }
+/// All tiles of a phase, part of its jobs placed.
+struct Board<'a> {
+    jobs: &'a Jobs,
+    rules: Rules<'a>,
+    tiles: Vec<Tile>,
+}
+
+impl<'a> Board<'a> {
+    fn new(jobs: &'a Jobs, rules: Rules<'a>) -> Board<'a> {
+        let shortest = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(1);
+        let lane = Lane::new(shortest);
+        let tile = Tile { transmit: lane.clone(), receive: lane, ..Tile::default() };
+        Board { jobs, rules, tiles: vec![tile; usize::from(jobs.tiles())] }
+    }
+
+    fn tile(&self, tile: TileId) -> &Tile {
+        &self.tiles[usize::from(tile.0)]
+    }
+
+    fn tile_mut(&mut self, tile: TileId) -> &mut Tile {
+        &mut self.tiles[usize::from(tile.0)]
     }
 
     /// The earliest start that all lanes, controls and elements admit.
-    fn earliest(&self, tiles: &[Tile], receivers: &[Receiver], strict: &[bool]) -> u32 {
-        let mut event = self.natural;
+    fn earliest(&self, index: usize) -> u32 {
+        let job = self.jobs.job(index);
+        let mut event = job.natural;
         loop {
             let before = event;
-            event = self.sender_earliest(tiles, event);
-            for receiver in receivers {
-                event = self.receiver_earliest(tiles, receiver, strict, event);
+            event = self.sender_earliest(job, event);
+            for end in self.jobs.ends(index) {
+                event = self.receiver_earliest(job, end, event);
             }
             if event == before {
                 return event;
@@ -125,112 +112,108 @@ impl Placement {
         }
     }
 
-    fn sender_earliest(&self, tiles: &[Tile], from: u32) -> u32 {
-        let tile = &tiles[usize::from(self.source.0)];
-        let mut event = tile.transmit.earliest(from, self.busy(from));
-        if self.paired {
-            let partner = &tiles[usize::from(self.source.partner().0)];
-            event = partner.transmit.earliest(event, self.busy(event));
+    fn sender_earliest(&self, job: &Job, from: u32) -> u32 {
+        let tile = self.tile(job.source);
+        let busy = |event| lane_end(job, event) - event;
+        let mut event = tile.transmit.earliest(from, busy(from));
+        if job.paired {
+            let partner = self.tile(job.source.partner());
+            event = partner.transmit.earliest(event, busy(event));
         }
-        if !tile.controls.admits_start(event) {
+        if self.rules != Rules::Lanes && !tile.controls.admits_start(event) {
             return event + 1;
         }
-        match tile.writes.conflict(event, self.sender_horizon(event), self.mask) {
+        match tile.writes.conflict(event, job.sender_horizon(event), job.mask) {
             Some(end) => end,
             None => event,
         }
     }
 
-    /// Events for which the transmit lane is taken: at least six from the natural start.
-    fn busy(&self, event: u32) -> u32 {
-        self.sender_horizon(event) - event
-    }
-
-    fn sender_horizon(&self, event: u32) -> u32 {
-        let end = event + self.items;
-        if self.paired { end.max(event - self.natural + 6) } else { end }
-    }
-
-    fn receiver_earliest(
-        &self,
-        tiles: &[Tile],
-        receiver: &Receiver,
-        strict: &[bool],
-        from: u32,
-    ) -> u32 {
-        let tile = &tiles[usize::from(receiver.tile.0)];
-        let window = from.wrapping_add_signed(receiver.window);
+    fn receiver_earliest(&self, job: &Job, end: &End, from: u32) -> u32 {
+        let tile = self.tile(end.tile);
+        let window = from.wrapping_add_signed(end.window);
         // A paired window keeps an event on both sides for its own controls.
-        let (before, length) = if self.paired { (1, self.items + 2) } else { (0, self.items) };
+        let (before, length) = if job.paired { (1, job.items + 2) } else { (0, job.items) };
         let found = tile.receive.earliest(window.saturating_sub(before), length) + before;
         let event = from + found.saturating_sub(window);
-        let window = event.wrapping_add_signed(receiver.window);
-        let alone = strict[usize::from(receiver.tile.0)];
-        let fits = |(at, mark)| tile.controls.admits(at, mark, alone);
-        if !self.marks(receiver, window).into_iter().flatten().all(fits) {
-            return event + 1;
+        if let Rules::All(cares) = self.rules {
+            let window = event.wrapping_add_signed(end.window);
+            let care = cares[usize::from(end.tile.0)];
+            let fits = |(at, mark)| tile.controls.admits(at, mark, care);
+            if !marks(job, end, window).into_iter().flatten().all(fits) {
+                return event + 1;
+            }
         }
-        let (start, end) = self.write_span(receiver, window);
-        match tile.reads.conflict(start, end, receiver.mask) {
+        let (start, last) = write_span(job, end, event);
+        match tile.reads.conflict(start, last, end.mask) {
             Some(free) => event + (free - start),
             None => event,
         }
     }
 
-    /// Controls of a receiver whose source window starts at `window`.
-    fn marks(&self, receiver: &Receiver, window: u32) -> [Option<(u32, Mark)>; 5] {
-        let end = window + self.items;
-        if !self.paired {
-            let pointer = window + 52 + 2 * receiver.row;
-            return [
-                Some((window, Mark::Select)),
-                Some((end, Mark::Release)),
-                Some((pointer, Mark::Pointer)),
-                None,
-                None,
-            ];
+    fn occupy(&mut self, index: usize, event: u32) {
+        let (jobs, rules) = (self.jobs, self.rules);
+        let job = jobs.job(index);
+        let last = lane_end(job, event);
+        let sender = self.tile_mut(job.source);
+        sender.transmit.occupy(event, last);
+        sender.reads.add(event, job.sender_horizon(event), job.mask);
+        if rules != Rules::Lanes {
+            sender.controls.add_start(event);
         }
-        let format = window + 51 + 2 * receiver.row;
-        let select = receiver.early.then_some((window, Mark::Paired));
-        let release = receiver.early.then_some((end, Mark::Paired));
-        [
-            select,
-            release,
-            Some((format, Mark::Paired)),
-            Some((format + 2, Mark::Paired)),
-            Some((format + self.items, Mark::Paired)),
-        ]
-    }
-
-    /// Events during which a receiver's memory is written, guard included.
-    fn write_span(&self, receiver: &Receiver, window: u32) -> (u32, u32) {
-        if self.paired {
-            let format = window + 51 + 2 * receiver.row;
-            return (format + 2, format + self.items + 9);
+        if job.paired {
+            self.tile_mut(job.source.partner()).transmit.occupy(event, last);
         }
-        let pointer = window + 52 + 2 * receiver.row;
-        (pointer, pointer + self.items + 6)
-    }
-
-    fn occupy(&self, tiles: &mut [Tile], receivers: &[Receiver], event: u32) {
-        let end = self.sender_horizon(event);
-        let sender = &mut tiles[usize::from(self.source.0)];
-        sender.transmit.occupy(event, end);
-        sender.controls.add_start(event);
-        sender.reads.add(event, end, self.mask);
-        if self.paired {
-            tiles[usize::from(self.source.partner().0)].transmit.occupy(event, end);
-        }
-        for receiver in receivers {
-            let window = event.wrapping_add_signed(receiver.window);
-            let tile = &mut tiles[usize::from(receiver.tile.0)];
-            let side = u32::from(self.paired);
-            tile.receive.occupy(window - side, window + self.items + side);
-            for (at, mark) in self.marks(receiver, window).into_iter().flatten() {
+        for end in jobs.ends(index) {
+            let window = event.wrapping_add_signed(end.window);
+            let tile = self.tile_mut(end.tile);
+            let side = u32::from(job.paired);
+            tile.receive.occupy(window - side, window + job.items + side);
+            let (start, last) = write_span(job, end, event);
+            tile.writes.add(start, last, end.mask);
+            if rules == Rules::Lanes {
+                continue;
+            }
+            for (at, mark) in marks(job, end, window).into_iter().flatten() {
                 tile.controls.add(at, mark);
             }
-            let (start, end) = self.write_span(receiver, window);
-            tile.writes.add(start, end, receiver.mask);
         }
     }
+}
+
+/// End of the time for which a job takes its transmit lane: a borrowed one is held to the sender's
+/// horizon (`target/ipu21.md` §3.3).
+fn lane_end(job: &Job, event: u32) -> u32 {
+    if job.paired { job.sender_horizon(event) } else { event + job.items }
+}
+
+/// Controls of a receiver whose source window starts at `window`.
+fn marks(job: &Job, receiver: &End, window: u32) -> [Option<(u32, Mark)>; 5] {
+    let end = window + job.items;
+    if !job.paired {
+        let pointer = window + 52 + 2 * receiver.row;
+        return [
+            Some((window, Mark::Select)),
+            Some((end, Mark::Release)),
+            Some((pointer, Mark::Pointer)),
+            None,
+            None,
+        ];
+    }
+    let format = window + 51 + 2 * receiver.row;
+    let select = receiver.early.then_some((window, Mark::Paired));
+    let release = receiver.early.then_some((end, Mark::Paired));
+    [
+        select,
+        release,
+        Some((format, Mark::Paired)),
+        Some((format + 2, Mark::Paired)),
+        Some((format + job.items, Mark::Paired)),
+    ]
+}
+
+/// Events during which a receiver's memory is written if its job starts at `event`.
+fn write_span(job: &Job, receiver: &End, event: u32) -> (u32, u32) {
+    let start = event.saturating_add_signed(receiver.write);
+    (start, start + job.write_events())
 }

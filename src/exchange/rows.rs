@@ -288,8 +288,7 @@ const MORE_ITEMS: u32 = 4096;
 impl Writer {
     fn push(&mut self, instruction: Instruction) {
         let events = instruction.events().unwrap_or(0);
-        // A controlled send does not carry the direction that its second half would need.
-        if events >= 2 && !matches!(instruction, Instruction::SendPic { .. }) {
+        if events >= 2 {
             self.splittable = Some(self.instructions.len());
         } else if matches!(instruction, Instruction::SendPicp { .. }) {
             self.splittable = None;
@@ -303,7 +302,7 @@ impl Writer {
     fn push_pair(&mut self, instruction: Instruction, event: u32) -> Result<(), u32> {
         if !self.length.is_multiple_of(2) {
             let at = self.splittable.take().ok_or(event)?;
-            let (first, rest) = split(self.instructions[at]);
+            let (first, rest) = split(self.instructions[at], self.sctl_at(at));
             self.instructions[at] = first;
             self.instructions.insert(at + 1, rest);
             self.length += 1;
@@ -312,6 +311,17 @@ impl Writer {
         self.splittable = None;
         self.push(instruction);
         Ok(())
+    }
+
+    /// The direction in which the send that instruction `at` continues goes.
+    fn sctl_at(&self, at: usize) -> u8 {
+        let sctl = |instruction: &Instruction| match instruction {
+            Instruction::Send { sctl, .. }
+            | Instruction::SendOff { sctl, .. }
+            | Instruction::SendPicp { sctl, .. } => Some(*sctl),
+            _ => None,
+        };
+        self.instructions[..=at].iter().rev().find_map(sctl).unwrap_or(0)
     }
 
     fn delay_to(&mut self, event: u32) {
@@ -399,8 +409,9 @@ impl Writer {
     }
 }
 
-/// The same events in two instructions; the instruction has at least two.
-fn split(instruction: Instruction) -> (Instruction, Instruction) {
+/// The same events in two instructions; the instruction has at least two. A controlled send does
+/// not carry the direction that its second half needs: `sctl`.
+fn split(instruction: Instruction, sctl: u8) -> (Instruction, Instruction) {
     use Instruction as I;
     match instruction {
         I::Delay { events } => (I::Delay { events: 1 }, I::Delay { events: events - 1 }),
@@ -412,6 +423,9 @@ fn split(instruction: Instruction) -> (Instruction, Instruction) {
         }
         I::Send { items, address, sctl } => {
             (I::Send { items: 1, address, sctl }, I::SendOff { items: items - 1, delta: 0, sctl })
+        }
+        I::SendPic { items, control } => {
+            (I::SendPic { items: 1, control }, I::SendOff { items: items - 1, delta: 0, sctl })
         }
         I::SendOff { items, delta, sctl } => {
             (I::SendOff { items: 1, delta, sctl }, I::SendOff { items: items - 1, delta: 0, sctl })

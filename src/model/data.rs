@@ -47,23 +47,33 @@ pub fn round(value: f32, dtype: DataType, scale: i8) -> f32 {
     }
 }
 
-/// Inputs and parameters of a graph. `folder` is where the model file lies.
+/// The parameters that the graph's data file has, or nothing where it names none. `folder` is where
+/// the model file lies.
 ///
 /// # Errors
 /// If the graph names a data file that cannot be used.
-pub fn generate(graph: &Graph, seed: u64, folder: &Path) -> Result<Values, ModelError> {
+pub fn real(graph: &Graph, folder: &Path) -> Result<Values, ModelError> {
     let mut values = Values::empty(graph);
+    if let Some(file) = graph.data() {
+        read_real(graph, &folder.join(file), &mut values)?;
+    }
+    Ok(values)
+}
+
+/// Inputs and parameters of a graph: the real ones, and seeded numbers for the others.
+pub fn generate(graph: &Graph, seed: u64, real: Values) -> Values {
+    let mut values = real;
     for &id in graph.inputs().iter().chain(graph.parameters()) {
         let tensor = graph.tensor(id);
+        if !values.get(id).is_empty() {
+            continue;
+        }
         let (mean, deviation) = spread(graph, id);
         let numbers = gaussian(seed, id, tensor.elements(), mean, deviation);
         let rounded = numbers.map(|number| round(number, tensor.dtype, tensor.scale));
         values.set(id, rounded.collect());
     }
-    if let Some(file) = graph.data() {
-        read_real(graph, &folder.join(file), &mut values)?;
-    }
-    Ok(values)
+    values
 }
 
 /// Mean and deviation that keep activations near one: weights by their inner dimension, gains

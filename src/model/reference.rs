@@ -3,6 +3,8 @@
 //! Only casts round; intermediate sums are f32. Deterministic on any number of threads, since
 //! every element is computed by one of them in a fixed order.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::target::DataType;
 
 use super::data::{Values, round};
@@ -10,14 +12,17 @@ use super::infer::{axis_index, image, windows};
 use super::reference_ops as ops;
 use super::{Graph, Op, Operation, TensorId};
 
-/// All tensors of a graph from its inputs and parameters.
-pub fn evaluate(graph: &Graph, given: &Values) -> Values {
+/// All tensors of a graph from its inputs and parameters; `None` if `stop` was set meanwhile.
+pub fn evaluate(graph: &Graph, given: &Values, stop: &AtomicBool) -> Option<Values> {
     let mut values = given.clone();
     for operation in graph.operations() {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
         let result = Evaluation { graph, values: &values, operation }.result();
         values.set(operation.outputs[0], result);
     }
-    values
+    Some(values)
 }
 
 struct Evaluation<'a> {

@@ -6,6 +6,10 @@ pub const SCHEMA_VERSION: u32 = 5;
 pub const TARGET: &str = "ipu21";
 /// Value of a `kernels` field where kernel ranges hold traps instead of code.
 pub const KERNELS_RESERVED: &str = "reserved";
+/// Names of the output bindings of cycle samples (`target/ipu21.md` §7.2): before the first step,
+/// of every step, after the last.
+pub const PROFILE_BINDINGS: [&str; 3] =
+    ["profile.start-cycle", "profile.cycles", "profile.end-cycle"];
 /// All tiles, in a debug region.
 pub const ALL_TILES: u32 = u32::MAX;
 
@@ -61,6 +65,13 @@ pub struct Binding {
     pub shape: Vec<u32>,
     /// Pieces, in the order of the binding's byte string.
     pub slices: Vec<RegionSlice>,
+}
+
+impl Binding {
+    /// Whether this is an output of cycle samples, not of a tensor.
+    pub fn is_profile(&self) -> bool {
+        PROFILE_BINDINGS.contains(&self.name.as_str())
+    }
 }
 
 /// A page of host memory.

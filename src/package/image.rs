@@ -12,8 +12,8 @@ use crate::target::sram::{END_CYCLE, ENTRY, LOAD_START, START_CYCLE};
 use crate::target::{Address, Instruction, TILES, TileId};
 
 use super::application::{
-    Application, Binding, DebugRegion, DebugSymbol, EntryPoint, Origin, RegionSlice, Segment, Step,
-    StepKind as ProfileKind, TileImage, TileProfilePlan,
+    Application, Binding, DebugRegion, DebugSymbol, EntryPoint, Origin, PROFILE_BINDINGS,
+    RegionSlice, Segment, Step, StepKind as ProfileKind, TileImage, TileProfilePlan,
 };
 use super::host;
 
@@ -213,12 +213,8 @@ impl Image<'_> {
     /// Cycle samples as outputs (`target/ipu21.md` §7.2).
     fn profile_bindings(&self) -> Vec<Binding> {
         let samples = self.program.steps.len() as u32 + 1;
-        let parts = [
-            ("profile.start-cycle", START_CYCLE.0, 1),
-            ("profile.cycles", self.profile.0, samples),
-            ("profile.end-cycle", END_CYCLE.0, 1),
-        ];
-        let binding = |(name, address, count): (&str, u32, u32)| Binding {
+        let places = [(START_CYCLE.0, 1), (self.profile.0, samples), (END_CYCLE.0, 1)];
+        let binding = |(name, (address, count)): (&str, (u32, u32))| Binding {
             name: name.to_owned(),
             dtype: "u32".to_owned(),
             shape: vec![self.images().into(), count],
@@ -231,7 +227,7 @@ impl Image<'_> {
                 })
                 .collect(),
         };
-        parts.map(binding).into()
+        PROFILE_BINDINGS.into_iter().zip(places).map(binding).collect()
     }
 
     fn profile_plans(&self) -> Vec<TileProfilePlan> {

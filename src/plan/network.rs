@@ -148,12 +148,24 @@ pub enum PlanError {
         /// What is missing.
         why: String,
     },
+    /// An input has a name that packages keep for cycle samples (`target/ipu21.md` §7.2).
+    #[error(
+        "input `{name}` needs another name: those that begin with `{SAMPLE_NAMES}` are cycle samples"
+    )]
+    SampleName {
+        /// The name.
+        name: String,
+    },
 }
+
+/// What the names of cycle samples in a package begin with (`target/ipu21.md` §7.2).
+const SAMPLE_NAMES: &str = "profile.";
 
 impl PlanError {
     /// What the user can do.
     pub fn hint(&self) -> Option<String> {
-        Some("`ipu-tune models` lists the shipped models that can be tuned".to_owned())
+        let known = "`ipu-tune models` lists the shipped models that can be tuned";
+        matches!(self, PlanError::Unsupported { .. }).then(|| known.to_owned())
     }
 }
 
@@ -332,6 +344,10 @@ impl Builder<'_> {
     fn build(&mut self) -> Result<(), PlanError> {
         let graph = self.graph;
         for &id in graph.inputs() {
+            let name = &graph.tensor(id).name;
+            if name.starts_with(SAMPLE_NAMES) {
+                return Err(PlanError::SampleName { name: name.clone() });
+            }
             let value = self.tensor_value(id, None);
             self.network.inputs.push(value);
         }

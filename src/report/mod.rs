@@ -4,7 +4,7 @@ use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 
 use crate::check::Report;
 use crate::package::Application;
-use crate::store::{HistoryEntry, StudySummary};
+use crate::store::{HistoryEntry, StudySummary, current};
 
 /// A table with a header.
 pub fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> String {
@@ -44,9 +44,11 @@ pub fn history(entries: &[HistoryEntry]) -> String {
             cycles(entry.measured_cycles),
             format!("{} ({})", entry.device, source(entry.simulated)),
             format!("{:.1} s", entry.elapsed_ms as f64 / 1000.0),
+            entry.demoted.clone().unwrap_or_default(),
         ]
     };
-    let header = ["trial", "candidate", "predicted", "measured", "device", "found after"];
+    let header =
+        ["trial", "candidate", "predicted", "measured", "device", "found after", "demoted"];
     table(header, entries.iter().map(row).collect())
 }
 
@@ -59,7 +61,7 @@ pub fn summary(summary: &StudySummary, history: &[HistoryEntry]) -> String {
         format!("progress     {} trials in {} rounds", summary.trials, summary.rounds),
         format!("calibrations {}", summary.calibrations),
     ];
-    match history.last() {
+    match current(history) {
         Some(best) => lines.push(format!(
             "incumbent    {}: {} cycles ({}), found at trial {}",
             best.candidate,

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::cost::geometry::TimedStep;
 use crate::cost::{Coefficients, StepCost, predicted};
-use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Width};
+use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Taken, Width};
 use crate::model::Graph;
 use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
 use crate::package::{Application, Image, Origin, PhaseRow, Routine};
@@ -245,7 +245,7 @@ fn schedule(
                     candidates = schedule.candidates,
                     ordinary_horizon = ordinary,
                     paired_horizon = paired,
-                    use_paired = schedule.paired,
+                    use_paired = schedule.taken == Taken::Paired,
                     "compared ordinary and paired exchange schedules"
                 );
             }

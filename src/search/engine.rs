@@ -20,7 +20,6 @@ use crate::plan::Recipe;
 use crate::space::{Move, SpaceError, propose};
 
 use super::evaluate::{Evaluator, Incumbent, Validated};
-use super::first::first_plans;
 use super::journal::{CandidateRecord, Commit, Journal, JournalError, MeasurementRecord};
 use super::outcome::Failure;
 use super::state::{CalibrationRecord, IncumbentRecord, Member, Pending, State};
@@ -39,8 +38,6 @@ const BARREN: u32 = 12;
 const WORST_F1: f64 = 1.10;
 /// Steps kept for the next fit.
 const POINTS: usize = 2000;
-/// First plans that are tried until one is feasible.
-const FIRST_PLANS: usize = 12;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,8 +87,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Measured cycles of the incumbent.
     pub incumbent: Option<u64>,
-    /// Trial of the incumbent.
-    pub incumbent_trial: Option<u64>,
+    /// Trials of the study when the incumbent became the best.
+    pub crowned_at: Option<u64>,
 }
 
 /// What came of it.
@@ -139,16 +136,16 @@ fn stream(seed: u64, purpose: Purpose, round: u64, slot: u32) -> ChaCha8Rng {
 
 /// A search in progress.
 pub struct Engine<'a> {
-    evaluator: &'a Evaluator<'a>,
-    journal: &'a mut dyn Journal,
+    pub(super) evaluator: &'a Evaluator<'a>,
+    pub(super) journal: &'a mut dyn Journal,
     budget: Budget,
     stop: &'a AtomicBool,
     interrupted: &'a AtomicBool,
     progress: &'a (dyn Fn(&Progress) + Sync),
     started: Instant,
-    state: State,
-    incumbent: Option<Incumbent>,
-    trials_before: u64,
+    pub(super) state: State,
+    pub(super) incumbent: Option<Incumbent>,
+    pub(super) trials_before: u64,
 }
 
 impl<'a> Engine<'a> {
@@ -183,8 +180,8 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// If nothing legal exists, or results cannot be kept.
     pub fn run(mut self) -> Result<Report, EngineError> {
-        let resuming = self.resume()?;
-        let stop = match self.search() {
+        let resuming = self.load()?;
+        let stop = match self.revalidate().and_then(|()| self.search()) {
             Ok(stop) => stop,
             Err(Halt::Stop(stop)) => stop,
             Err(Halt::Error(error)) => return Err(error),
@@ -192,50 +189,12 @@ impl<'a> Engine<'a> {
         Ok(Report { stop, incumbent: self.incumbent, state: self.state, resuming })
     }
 
-    /// Loads the state, and earns the incumbent again before anything else.
-    fn resume(&mut self) -> Result<bool, EngineError> {
-        let Some((state, tried)) = self.journal.load()? else { return Ok(false) };
-        self.state = state;
-        self.state.tried = tried.into_iter().collect();
-        self.trials_before = self.state.trials;
-        while let Some(record) = self.state.incumbent().cloned() {
-            match self.validate(&record.recipe, record.trial) {
-                Ok(validated) => {
-                    tracing::info!(
-                        cycles = validated.measured().median,
-                        resuming = true,
-                        "validated search incumbent"
-                    );
-                    self.incumbent = Some(Incumbent::new(validated, record.trial));
-                    break;
-                }
-                Err(Failure::Stopped | Failure::DeviceLost { .. }) => break,
-                Err(failure) => self.demote(&record, &failure)?,
-            }
-        }
-        Ok(true)
-    }
-
-    fn demote(&mut self, record: &IncumbentRecord, failure: &Failure) -> Result<(), EngineError> {
-        let reason = failure.to_string();
-        tracing::warn!(trial = record.trial, %reason, "the incumbent no longer validates");
-        let entry = self.state.incumbents.iter_mut().rev().find(|entry| entry.demoted.is_none());
-        if let Some(entry) = entry {
-            entry.demoted = Some(reason.clone());
-        }
-        let commit =
-            Commit { events: vec![("incumbent demoted".to_owned(), reason)], ..Commit::default() };
-        Ok(self.journal.commit(&self.state, &commit)?)
-    }
-
-    fn validate(&self, recipe: &Recipe, trial: u64) -> Result<Validated, Failure> {
+    pub(super) fn validate(&self, recipe: &Recipe, trial: u64) -> Result<Validated, Failure> {
         self.evaluator.validate(recipe, trial, &self.state.coefficients)
     }
 
     fn search(&mut self) -> Result<StopReason, Halt> {
-        if self.state.first_plan.is_none() && self.state.trials == 0 {
-            self.begin()?;
-        }
+        self.begin()?;
         loop {
             if let Some(stop) = self.over() {
                 return Ok(stop);
@@ -249,7 +208,7 @@ impl<'a> Engine<'a> {
 
     /// Whether something ends the search now.
     fn over(&self) -> Option<StopReason> {
-        let since = self.state.incumbent().map_or(0, |incumbent| incumbent.trial);
+        let since = self.state.incumbent().map_or(0, |incumbent| incumbent.crowned_at);
         if let Some(stop) = self.stopped() {
             Some(stop)
         } else if self.budget.trials.is_some_and(|trials| self.state.trials >= trials) {
@@ -278,43 +237,15 @@ impl<'a> Engine<'a> {
         (late || self.stop.load(Ordering::Relaxed)).then_some(StopReason::Budget)
     }
 
-    fn halt(&self) -> Halt {
+    pub(super) fn halt(&self) -> Halt {
         Halt::Stop(self.stopped().unwrap_or(StopReason::Budget))
     }
 
-    /// The first plan: validated before anything else, and the first incumbent.
-    fn begin(&mut self) -> Result<(), Halt> {
-        let coefficients = self.state.coefficients.clone();
-        let planner = self.evaluator.planner(&coefficients);
-        let plans = first_plans(&planner).map_err(|error| Halt::Error(error.into()))?;
-        let mut commit = Commit::default();
-        for recipe in plans.into_iter().take(FIRST_PLANS) {
-            if !self.trials_left() {
-                break;
-            }
-            let built = self.evaluator.schedule(&recipe, &coefficients);
-            let done = built.is_ok();
-            self.commit_candidate(
-                &recipe,
-                built.map(|b| (b.cycles, b.features)),
-                None,
-                &mut commit,
-            )?;
-            if done {
-                self.state.first_plan = self.state.population.first().map(|member| member.cycles);
-                self.state.first_plan_measured =
-                    self.state.incumbent().map(|incumbent| incumbent.measured_cycles);
-                break;
-            }
-        }
-        self.keep(&commit)
-    }
-
-    fn trials_left(&self) -> bool {
+    pub(super) fn trials_left(&self) -> bool {
         self.budget.trials.is_none_or(|trials| self.state.trials < trials)
     }
 
-    fn keep(&mut self, commit: &Commit) -> Result<(), Halt> {
+    pub(super) fn keep(&mut self, commit: &Commit) -> Result<(), Halt> {
         self.journal.commit(&self.state, commit).map_err(|error| Halt::Error(error.into()))?;
         let incumbent = self.state.incumbent();
         (self.progress)(&Progress {
@@ -323,7 +254,7 @@ impl<'a> Engine<'a> {
             new_trials: self.state.trials - self.trials_before,
             elapsed: self.started.elapsed(),
             incumbent: incumbent.map(|incumbent| incumbent.measured_cycles),
-            incumbent_trial: incumbent.map(|incumbent| incumbent.trial),
+            crowned_at: incumbent.map(|incumbent| incumbent.crowned_at),
         });
         Ok(())
     }
@@ -416,7 +347,7 @@ impl<'a> Engine<'a> {
     }
 
     /// One scheduled candidate: counted, accepted or not, and validated if it may be the best.
-    fn commit_candidate(
+    pub(super) fn commit_candidate(
         &mut self,
         recipe: &Recipe,
         outcome: Result<(f64, Vec<f64>), Failure>,
@@ -441,16 +372,22 @@ impl<'a> Engine<'a> {
             if self.accepts(cycles, parent, trial) {
                 self.insert(member);
             }
-            if cycles < best {
+            // What nothing was derived from is validated for its own sake: a first plan is the
+            // yardstick, an old recipe has its figures to earn again.
+            if cycles < best || parent.is_none() {
                 record.failure = self.challenge(recipe, trial, commit)?;
             }
         }
         if let Some(failure) = &record.failure {
-            *self.state.failures.entry(failure.kind().to_owned()).or_insert(0) += 1;
-            self.state.last_failure = Some(failure.to_string());
+            self.count(failure);
         }
         commit.candidates.push(record);
         Ok(())
+    }
+
+    fn count(&mut self, failure: &Failure) {
+        *self.state.failures.entry(failure.kind().to_owned()).or_insert(0) += 1;
+        self.state.last_failure = Some(failure.to_string());
     }
 
     /// Annealed: better than the parent always, worse ones ever more rarely.
@@ -496,10 +433,7 @@ impl<'a> Engine<'a> {
                 Ok(None)
             }
             Err(Failure::Stopped) => Err(self.halt()),
-            Err(Failure::DeviceLost { what }) => {
-                tracing::error!(%what, "the device was lost");
-                Err(Halt::Stop(StopReason::DeviceLost))
-            }
+            Err(Failure::DeviceLost { what }) => Err(Halt::device_lost(&what)),
             Err(failure) => {
                 tracing::warn!(trial, %failure, "a candidate failed its validation");
                 self.state.population.retain(|member| member.recipe != *recipe);
@@ -532,6 +466,7 @@ impl<'a> Engine<'a> {
     fn crown(&mut self, validated: Validated, trial: u64, commit: &mut Commit) {
         let record = IncumbentRecord {
             trial,
+            crowned_at: self.state.trials,
             round: self.state.round,
             recipe: validated.recipe().clone(),
             predicted_cycles: validated.predicted(),
@@ -588,7 +523,7 @@ impl<'a> Engine<'a> {
         chosen.extend(informative.cloned());
         for member in chosen {
             if let Some(failure) = self.challenge(&member.recipe, member.trial, commit)? {
-                *self.state.failures.entry(failure.kind().to_owned()).or_insert(0) += 1;
+                self.count(&failure);
             }
         }
         let current = self.state.coefficients.to_vector();
@@ -613,9 +548,16 @@ impl<'a> Engine<'a> {
 type Scheduled = Result<(f64, Vec<f64>, u64), Failure>;
 
 /// Why rounds end early.
-enum Halt {
+pub(super) enum Halt {
     Stop(StopReason),
     Error(EngineError),
+}
+
+impl Halt {
+    pub(super) fn device_lost(what: &str) -> Halt {
+        tracing::error!(what, "the device was lost");
+        Halt::Stop(StopReason::DeviceLost)
+    }
 }
 
 /// The best of a slot's draws by F0, with its F1 cycles; `None` if nothing new was drawn or F1 says

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use crate::calibrate::Point;
 use crate::check::{self, Checked};
 use crate::cost::{Coefficients, Geometry, estimate_node, geometry};
-use crate::device::{Device, DeviceError, HostData, Numerics, Summary, Tolerance, compare};
-use crate::model::{Graph, Values, reference};
+use crate::device::{Device, DeviceError, HostData, Numerics, Output, Summary, Tolerance, compare};
+use crate::model::{Graph, TensorId, Values};
 use crate::package::application::KERNELS_RESERVED;
 use crate::package::{Application, Origin, write};
 use crate::plan::{Layout, Network, NodeId, NodePlan, Recipe};
@@ -169,16 +169,16 @@ impl Validated {
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator with its data and reference, which take a while to compute. All work that can
-    /// take long gives up when `stop` is set.
+    /// An evaluator with its data and the reference's numbers for them. All work that can take long
+    /// gives up when `stop` is set.
     pub fn new(
         task: Task<'a>,
         values: Values,
+        reference: Values,
         device: &'a dyn Device,
         stop: &'a AtomicBool,
     ) -> Evaluator<'a> {
         let Task { graph, network, space, tiles, seed } = task;
-        let reference = reference::evaluate(graph, &values);
         Evaluator {
             graph,
             network,
@@ -295,6 +295,11 @@ impl<'a> Evaluator<'a> {
         coefficients: &Coefficients,
     ) -> Result<Validated, Failure> {
         let built = self.schedule(recipe, coefficients)?;
+        tracing::debug!(
+            final_cycles = built.cycles.round() as u64,
+            final_exchange = built.exchange_cycles.round() as u64,
+            "costed final placed program"
+        );
         let origin = Origin {
             model: self.graph.to_json(),
             recipe: recipe.to_json(),
@@ -318,7 +323,7 @@ impl<'a> Evaluator<'a> {
         let data = self.host_data(&built);
         let measurement = self
             .device
-            .measure(&checked.get().application, &data)
+            .measure(&checked.get().application, &data, self.stop)
             .map_err(|error| device_failure(&error))?;
         let numerics = self.compare(&built, &measurement.outputs);
         if numerics.non_finite > 0 {
@@ -358,23 +363,44 @@ impl<'a> Evaluator<'a> {
 
     fn compare(&self, built: &Built, bytes: &[u8]) -> Numerics {
         let found = outputs(self.graph, self.network, &built.program, bytes);
-        let pairs: Vec<(&[f32], &[f32])> = found
-            .iter()
-            .map(|(id, numbers)| (numbers.as_slice(), self.reference.get(*id)))
-            .collect();
-        compare(&pairs, tolerance(self.graph))
+        compare_outputs(self.graph, &self.reference, &found)
     }
 }
 
-/// How far results may be from the reference: programs with FP8 operands get more room.
-pub fn tolerance(graph: &Graph) -> Tolerance {
-    let narrow = graph.tensors().iter().any(|tensor| tensor.dtype == DataType::F8);
-    if narrow { Tolerance::F8 } else { Tolerance::F16 }
+/// Compares returned tensors with the reference. Those that FP8 operands went into get more room.
+pub fn compare_outputs(
+    graph: &Graph,
+    reference: &Values,
+    found: &[(TensorId, Vec<f32>)],
+) -> Numerics {
+    let narrow = of_narrow(graph);
+    let outputs: Vec<Output<'_>> = found
+        .iter()
+        .map(|(id, numbers)| {
+            let width = graph.tensor(*id).shape.last().copied().unwrap_or(1) as usize;
+            let tolerance = if narrow[id.0 as usize] { Tolerance::F8 } else { Tolerance::F16 };
+            Output { found: numbers, wanted: reference.get(*id), width, tolerance }
+        })
+        .collect();
+    compare(&outputs)
+}
+
+/// For every tensor, whether it is FP8 or was computed from one that is.
+fn of_narrow(graph: &Graph) -> Vec<bool> {
+    let mut narrow: Vec<bool> =
+        graph.tensors().iter().map(|tensor| tensor.dtype == DataType::F8).collect();
+    for operation in graph.operations() {
+        if operation.inputs.iter().any(|input| narrow[input.0 as usize]) {
+            operation.outputs.iter().for_each(|output| narrow[output.0 as usize] = true);
+        }
+    }
+    narrow
 }
 
 fn device_failure(error: &DeviceError) -> Failure {
     let what = error.to_string();
     match error {
+        DeviceError::Stopped => Failure::Stopped,
         DeviceError::TimedOut { .. } => Failure::TimedOut { what },
         error if error.is_candidate_fault() => Failure::Crashed { what },
         _ => Failure::DeviceLost { what },

@@ -37,6 +37,15 @@ pub struct MeasurementRecord {
     pub calibration: u32,
 }
 
+/// An incumbent that no longer validates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demotion {
+    /// Identity of the candidate.
+    pub candidate: RecipeHash,
+    /// Why it does not.
+    pub reason: String,
+}
+
 /// Everything that a committed piece of a round changed. The journal keeps all of it or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
@@ -44,6 +53,8 @@ pub struct Commit {
     pub candidates: Vec<CandidateRecord>,
     /// New incumbents.
     pub incumbents: Vec<IncumbentRecord>,
+    /// An incumbent that counts no longer.
+    pub demoted: Option<Demotion>,
     /// New measurements.
     pub measurements: Vec<MeasurementRecord>,
     /// A new calibration.

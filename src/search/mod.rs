@@ -15,6 +15,7 @@ pub mod first;
 pub mod journal;
 pub mod memo;
 pub mod outcome;
+mod start;
 pub mod state;
 
 pub use build::{Built, build};

@@ -51,8 +51,10 @@ pub struct Credit {
 /// An entry of the incumbent history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IncumbentRecord {
-    /// Trials when it was found.
+    /// The trial that found it.
     pub trial: u64,
+    /// Trials of the study when it became the best: later than `trial` if a measurement crowned it.
+    pub crowned_at: u64,
     /// Round.
     pub round: u64,
     /// The recipe.
@@ -92,6 +94,8 @@ pub struct State {
     pub measured_at: u64,
     /// Incumbents in the order found.
     pub incumbents: Vec<IncumbentRecord>,
+    /// Recipes of an earlier study that have their figures to earn again, best first.
+    pub warm: Vec<Recipe>,
     /// Predicted cycles of the first plan.
     pub first_plan: Option<f64>,
     /// Measured cycles of the first plan.
@@ -107,7 +111,24 @@ pub struct State {
     pub tried: BTreeSet<RecipeHash>,
 }
 
+/// Most recipes that a new study takes over.
+const MOST_WARM: usize = 8;
+
 impl State {
+    /// The state of a new study that takes over the recipes of this one and nothing else: the
+    /// incumbents that count, newest first, then the population.
+    pub fn successor(&self) -> State {
+        let incumbents = self.incumbents.iter().rev().filter(|entry| entry.demoted.is_none());
+        let members = self.population.iter().map(|member| &member.recipe);
+        let mut warm: Vec<Recipe> = vec![];
+        for recipe in incumbents.map(|entry| &entry.recipe).chain(members).chain(&self.warm) {
+            if warm.len() < MOST_WARM && !warm.contains(recipe) {
+                warm.push(recipe.clone());
+            }
+        }
+        State { warm, ..State::default() }
+    }
+
     /// The incumbent that counts.
     pub fn incumbent(&self) -> Option<&IncumbentRecord> {
         self.incumbents.iter().rev().find(|incumbent| incumbent.demoted.is_none())

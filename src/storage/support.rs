@@ -62,7 +62,8 @@ impl Support {
         let mut at = RUNTIME_STATE.0.0.next_multiple_of(element) + element;
         let place = |bytes: &u32| {
             let length = bytes.next_multiple_of(8);
-            let next = if front + length <= HOST_WINDOW.0.0 { &mut front } else { &mut at };
+            let next =
+                if front + length + LOOK_AHEAD.0 <= HOST_WINDOW.0.0 { &mut front } else { &mut at };
             let start = *next;
             *next += length;
             start..start + bytes
@@ -79,5 +80,27 @@ impl Support {
         let window = profile.end.next_multiple_of(32)..HOST_WINDOW.1.0;
         let free = vec![window, code_end.next_multiple_of(element)..LOAD_END.0];
         Ok(Support { launch, routines, program, rows, profile, free })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_code_is_never_fetched_from_where_data_lie() {
+        let room = HOST_WINDOW.0.0 - LOAD_START.0 - 16;
+        for bytes in (room - 2 * LOOK_AHEAD.0..=room + 8).step_by(8) {
+            let sizes = SupportSizes { routines: vec![bytes], ..SupportSizes::default() };
+            let support = Support::new(&sizes).unwrap();
+            let code = [&support.routines[0], &support.program, &support.rows];
+            for range in code {
+                let fetched = range.start..range.end + LOOK_AHEAD.0;
+                let meets =
+                    |free: &Range<u32>| fetched.start < free.end && free.start < fetched.end;
+                assert!(!support.free.iter().any(meets), "{bytes}: {range:x?}");
+                assert!(!meets(&support.profile), "{bytes}: {range:x?}");
+            }
+        }
     }
 }

@@ -25,6 +25,9 @@ pub enum StoreError {
     /// Somebody else writes.
     #[error("`{}` is locked by another process", path.display())]
     Locked { path: PathBuf },
+    /// Somebody else went on with the study meanwhile.
+    #[error("`{}`: another process went on with this study", path.display())]
+    Overtaken { path: PathBuf },
     /// It cannot be written.
     #[error("`{}` cannot be written: {what}", path.display())]
     ReadOnly { path: PathBuf, what: String },
@@ -50,9 +53,11 @@ impl StoreError {
             Self::Foreign { .. } => "choose another place with `--db PATH`",
             Self::Newer { .. } => "use the newer program, or another database with `--db PATH`",
             Self::Corrupt { .. } => "restore a copy, or start again with `--db PATH`",
+            Self::Overtaken { .. } => "let one process tune at a time; the same command resumes",
             Self::Locked { .. } => "wait for the other process, or use `--db PATH`",
             Self::OtherStudy { .. } => {
-                "`--fresh` starts a new study beside the old one; `--db PATH` uses another database"
+                "`--fresh` starts a new study beside the old one, `--warm-start` one that tries its \
+                 recipes again; `--db PATH` uses another database"
             }
             Self::Sqlite { .. } | Self::Record { .. } => return None,
         };

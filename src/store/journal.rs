@@ -17,11 +17,13 @@ pub struct StudyJournal {
     store: Store,
     study: i64,
     started: Option<Instant>,
+    /// Commits of the study when it was last read or written here; `None`: it had no state.
+    commits: Option<i64>,
 }
 
 impl StudyJournal {
     pub(super) fn new(store: Store, study: i64) -> StudyJournal {
-        StudyJournal { store, study, started: None }
+        StudyJournal { store, study, started: None, commits: None }
     }
 
     /// From when on times are counted in the history.
@@ -29,18 +31,11 @@ impl StudyJournal {
         self.started = Some(started);
     }
 
-    fn read(&self) -> Result<Option<(State, Vec<RecipeHash>)>, StoreError> {
+    fn read(&mut self) -> Result<Option<(State, Vec<RecipeHash>)>, StoreError> {
+        let Some((state, commits)) = self.store.state(self.study)? else { return Ok(None) };
+        self.commits = Some(commits);
         let wrap = |error| self.store.wrap(error);
         let db = &self.store.db;
-        let query = "SELECT state FROM round WHERE study = ?1";
-        let text: Option<String> =
-            db.query_row(query, [self.study], |row| row.get(0)).optional().map_err(wrap)?;
-        let Some(text) = text else { return Ok(None) };
-        let state = serde_json::from_str(&text).map_err(|source| StoreError::Record {
-            path: self.store.path.clone(),
-            what: "search state",
-            source,
-        })?;
         let mut statement = db
             .prepare("SELECT hash FROM candidate WHERE study = ?1 ORDER BY trial")
             .map_err(wrap)?;
@@ -62,6 +57,12 @@ impl StudyJournal {
         let db = &mut self.store.db;
         let transaction =
             db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrap)?;
+        let query = "SELECT commits FROM round WHERE study = ?1";
+        let found: Option<i64> =
+            transaction.query_row(query, [study], |row| row.get(0)).optional().map_err(wrap)?;
+        if found != self.commits {
+            return Err(StoreError::Overtaken { path });
+        }
         for candidate in &commit.candidates {
             let failure = candidate.failure.as_ref();
             let text = failure.map(serde_json::to_string).transpose().map_err(record("failure"))?;
@@ -96,6 +97,12 @@ impl StudyJournal {
             ];
             transaction.execute(insert, values).map_err(wrap)?;
         }
+        if let Some(demotion) = &commit.demoted {
+            let update = "UPDATE incumbent SET demoted = ?3
+                 WHERE study = ?1 AND hash = ?2 AND demoted IS NULL";
+            let values = params![study, demotion.candidate.0, demotion.reason];
+            transaction.execute(update, values).map_err(wrap)?;
+        }
         for measurement in &commit.measurements {
             let insert = "INSERT INTO measurement (study, candidate, device, simulated, cycles,
                  predicted_cycles, calibration, taken)
@@ -121,11 +128,55 @@ impl StudyJournal {
             transaction.execute(insert, params![study, name, text]).map_err(wrap)?;
         }
         let text = serde_json::to_string(state).map_err(record("search state"))?;
-        let replace = "INSERT INTO round (study, number, trials, state) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (study) DO UPDATE SET number = ?2, trials = ?3, state = ?4";
-        let values = params![study, state.round as i64, state.trials as i64, text];
+        let commits = self.commits.map_or(0, |commits| commits + 1);
+        let replace = "INSERT OR REPLACE INTO round (study, number, trials, state, commits)
+             VALUES (?1, ?2, ?3, ?4, ?5)";
+        let values = params![study, state.round as i64, state.trials as i64, text, commits];
         transaction.execute(replace, values).map_err(wrap)?;
-        transaction.commit().map_err(wrap)
+        transaction.commit().map_err(wrap)?;
+        self.commits = Some(commits);
+        Ok(())
+    }
+}
+
+impl Store {
+    /// The state of a study and how often it was committed.
+    fn state(&self, study: i64) -> Result<Option<(State, i64)>, StoreError> {
+        let query = "SELECT state, commits FROM round WHERE study = ?1";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+        let found = self.db.query_row(query, [study], row).optional();
+        let Some((text, commits)) = found.map_err(|error| self.wrap(error))? else {
+            return Ok(None);
+        };
+        let path = self.path.clone();
+        let state = serde_json::from_str(&text).map_err(|source| StoreError::Record {
+            path,
+            what: "search state",
+            source,
+        })?;
+        Ok(Some((state, commits)))
+    }
+
+    /// Gives the recipes of one study to a new one.
+    pub(super) fn take_over(&self, old: i64, new: i64, why: &str) -> Result<(), StoreError> {
+        let Some((state, _)) = self.state(old)? else { return Ok(()) };
+        let state = state.successor();
+        let text = serde_json::to_string(&state).map_err(|source| StoreError::Record {
+            path: self.path.clone(),
+            what: "search state",
+            source,
+        })?;
+        let wrap = |error| self.wrap(error);
+        let insert =
+            "INSERT INTO round (study, number, trials, state, commits) VALUES (?1, 0, 0, ?2, 0)";
+        self.db.execute(insert, params![new, text]).map_err(wrap)?;
+        let count = state.warm.len();
+        let text = format!("{count} recipes of study {old} to validate again; changed: {why}");
+        let insert = "INSERT INTO event (study, name, text, happened)
+             VALUES (?1, 'recipes taken over', ?2, datetime('now'))";
+        self.db.execute(insert, params![new, text]).map_err(wrap)?;
+        tracing::info!(recipes = count, changed = why, "validating recipes of the earlier study");
+        Ok(())
     }
 }
 

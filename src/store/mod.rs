@@ -11,5 +11,5 @@ pub mod query;
 
 pub use error::StoreError;
 pub use journal::StudyJournal;
-pub use open::{Store, StudyKey};
-pub use query::{CandidateCounts, HistoryEntry, StudySummary};
+pub use open::{Beginning, Store, StudyKey};
+pub use query::{CandidateCounts, HistoryEntry, StudySummary, current};

@@ -34,6 +34,18 @@ pub struct StudyKey {
     pub seed: Option<u64>,
 }
 
+/// How to go on with a database that has a study already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// Go on with the newest study. If space, evaluator or device are others now, a new study takes
+    /// over its recipes, and every figure is earned again.
+    Resume,
+    /// A new study that knows nothing of the old ones.
+    Fresh,
+    /// A new study that takes over the newest one's recipes, whatever has changed.
+    WarmStart,
+}
+
 /// An open database.
 #[derive(Debug)]
 pub struct Store {
@@ -48,15 +60,46 @@ impl Store {
     /// If it cannot be used; then it was not changed.
     pub fn create_or_open(path: &Path) -> Result<Store, StoreError> {
         check_place(path)?;
-        if path.exists() {
-            check_file(path)?;
+        if !path.exists() {
+            Store::create(path)?;
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        check_file(path)?;
         let wrap = |source| classify(path, source);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let db = Connection::open_with_flags(path, flags).map_err(wrap)?;
         let mut store = Store { db, path: path.to_owned() };
         store.prepare()?;
         Ok(store)
+    }
+
+    /// Makes a database aside and puts it in place whole: neither a kill nor another process ever
+    /// finds half of one.
+    fn create(path: &Path) -> Result<(), StoreError> {
+        let refuse = |error: std::io::Error| StoreError::ReadOnly {
+            path: path.to_owned(),
+            what: error.to_string(),
+        };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let aside = tempfile::Builder::new()
+            .prefix(".tune.db-")
+            .permissions(permissions())
+            .tempfile_in(folder)
+            .map_err(refuse)?;
+        let db = Connection::open(aside.path()).map_err(|source| classify(path, source))?;
+        let mut store = Store { db, path: path.to_owned() };
+        store.prepare()?;
+        // The last connection that closes takes the write-ahead log with it.
+        store.db.close().map_err(|(_, source)| classify(path, source))?;
+        aside.as_file().sync_all().map_err(refuse)?;
+        match aside.persist_noclobber(path) {
+            Ok(_) => Ok(()),
+            // Another process was first.
+            Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(refuse(error.error)),
+        }
     }
 
     /// Opens an existing database to read.
@@ -182,66 +225,61 @@ impl Store {
     /// The study to go on with, or a new one; the key with its seed decided.
     ///
     /// # Errors
-    /// If the newest study is of something else and `fresh` does not ask for a new one.
+    /// If the newest study is of another model, seed or number of tiles, and `beginning` asks to
+    /// resume.
     pub fn study(
-        mut self,
+        self,
         key: &StudyKey,
-        fresh: bool,
+        beginning: Beginning,
     ) -> Result<(StudyJournal, StudyKey), StoreError> {
         let path = self.path.clone();
         let wrap = |source| classify(&path, source);
+        // Under the write lock, so that no other process makes the same study meanwhile.
+        self.db.execute_batch("BEGIN IMMEDIATE").map_err(wrap)?;
+        let chosen = self.choose(key, beginning);
+        let end = if chosen.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        self.db.execute_batch(end).map_err(wrap)?;
+        let (id, key) = chosen?;
+        Ok((StudyJournal::new(self, id), key))
+    }
+
+    /// The study of [`Store::study`], inside its transaction.
+    fn choose(&self, key: &StudyKey, beginning: Beginning) -> Result<(i64, StudyKey), StoreError> {
         let newest = self.newest_study()?;
-        if let Some((id, found)) = newest.filter(|_| !fresh) {
-            compare(&path, &found, key)?;
-            let seed = found.seed;
-            return Ok((StudyJournal::new(self, id), StudyKey { seed, ..key.clone() }));
+        let Some((old, found)) = newest.filter(|_| beginning != Beginning::Fresh) else {
+            let key = StudyKey { seed: Some(key.seed.unwrap_or(0)), ..key.clone() };
+            return Ok((self.insert_study(&key)?, key));
+        };
+        if beginning == Beginning::Resume {
+            refuse_others(&self.path, &found, key)?;
         }
-        let seed = key.seed.unwrap_or(0);
-        let transaction =
-            self.db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrap)?;
-        // Another process may have made the same study a moment ago.
-        let same: Option<i64> = if fresh {
-            None
-        } else {
-            let query =
-                "SELECT id FROM study WHERE model_hash = ?1 AND tiles = ?2 AND space_hash = ?3
-                 AND evaluator = ?4 AND seed = ?5 ORDER BY id DESC LIMIT 1";
-            let values =
-                params![key.model_hash, key.tiles, key.space_hash, key.evaluator, seed as i64];
-            transaction.query_row(query, values, |row| row.get(0)).optional().map_err(wrap)?
-        };
-        let id = match same {
-            Some(id) => id,
-            None => {
-                let insert =
-                    "INSERT INTO study (model_hash, model_name, tiles, space_hash, evaluator,
-                     seed, device, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, datetime('now'))";
-                let values = params![
-                    key.model_hash,
-                    key.model_name,
-                    key.tiles,
-                    key.space_hash,
-                    key.evaluator,
-                    seed as i64,
-                    key.device
-                ];
-                transaction.execute(insert, values).map_err(wrap)?;
-                transaction.last_insert_rowid()
-            }
-        };
-        transaction.commit().map_err(wrap)?;
-        Ok((StudyJournal::new(self, id), StudyKey { seed: Some(seed), ..key.clone() }))
+        let key = StudyKey { seed: key.seed.or(found.seed), ..key.clone() };
+        let changed = changes(&found, &key);
+        if beginning == Beginning::Resume && changed.is_empty() {
+            return Ok((old, key));
+        }
+        let new = self.insert_study(&key)?;
+        self.take_over(old, new, &changed.join(", "))?;
+        Ok((new, key))
+    }
+
+    fn insert_study(&self, key: &StudyKey) -> Result<i64, StoreError> {
+        let insert = "INSERT INTO study (model_hash, model_name, tiles, space_hash, evaluator,
+             seed, device, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, datetime('now'))";
+        let seed = key.seed.unwrap_or(0) as i64;
+        let StudyKey { model_hash, model_name, tiles, space_hash, evaluator, device, .. } = key;
+        let values = params![model_hash, model_name, tiles, space_hash, evaluator, seed, device];
+        self.db.execute(insert, values).map_err(|error| self.wrap(error))?;
+        Ok(self.db.last_insert_rowid())
     }
 }
 
-fn compare(path: &Path, found: &StudyKey, wanted: &StudyKey) -> Result<(), StoreError> {
+/// What a study cannot go on without.
+fn refuse_others(path: &Path, found: &StudyKey, wanted: &StudyKey) -> Result<(), StoreError> {
     let seed = |key: &StudyKey| key.seed.unwrap_or(0).to_string();
     let fields = [
         ("model", found.model_hash.clone(), wanted.model_hash.clone()),
         ("number of tiles", found.tiles.to_string(), wanted.tiles.to_string()),
-        ("space", found.space_hash.clone(), wanted.space_hash.clone()),
-        ("evaluator version", found.evaluator.clone(), wanted.evaluator.clone()),
-        ("device", found.device.clone(), wanted.device.clone()),
         ("seed", seed(found), wanted.seed.map_or(seed(found), |seed| seed.to_string())),
     ];
     for (what, found, wanted) in fields {
@@ -250,6 +288,16 @@ fn compare(path: &Path, found: &StudyKey, wanted: &StudyKey) -> Result<(), Store
         }
     }
     Ok(())
+}
+
+/// What changed that makes every figure worthless, but no recipe.
+fn changes(found: &StudyKey, wanted: &StudyKey) -> Vec<&'static str> {
+    let fields = [
+        ("space", &found.space_hash, &wanted.space_hash),
+        ("evaluator", &found.evaluator, &wanted.evaluator),
+        ("device", &found.device, &wanted.device),
+    ];
+    fields.iter().filter(|(_, old, new)| old != new).map(|(what, _, _)| *what).collect()
 }
 
 /// A place where a database can be.
@@ -280,21 +328,16 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
     let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head));
     match read {
         Err(error) => Err(StoreError::Path { path: path.to_owned(), what: error.to_string() }),
-        // Empty while another process is creating it: its lock and the schema check decide.
-        Ok(0) if has_journal(path) => Ok(()),
         Ok(0) => Err(foreign("it is empty")),
         Ok(_) if head.starts_with(b"SQLite format 3\0") => Ok(()),
         Ok(_) => Err(foreign("it is not an SQLite file")),
     }
 }
 
-/// Whether SQLite's files lie beside an empty one: somebody is making the database right now.
-fn has_journal(path: &Path) -> bool {
-    ["-wal", "-journal", "-shm"].iter().any(|ending| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(ending);
-        Path::new(&name).exists()
-    })
+/// What a new file may be used for, before the user's mask.
+fn permissions() -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::Permissions::from_mode(0o666)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

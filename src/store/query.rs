@@ -25,6 +25,8 @@ pub struct HistoryEntry {
     pub simulated: bool,
     /// Milliseconds since its invocation began.
     pub elapsed_ms: u64,
+    /// Why it counts no longer; `None`: it does.
+    pub demoted: Option<String>,
 }
 
 /// Failed candidates of one kind.
@@ -65,6 +67,11 @@ pub struct StudySummary {
     pub events: Vec<String>,
 }
 
+/// The incumbent that counts.
+pub fn current(history: &[HistoryEntry]) -> Option<&HistoryEntry> {
+    history.iter().rev().find(|entry| entry.demoted.is_none())
+}
+
 impl Store {
     fn newest(&self) -> Result<(i64, StudyKey), StoreError> {
         let path = self.path.clone();
@@ -80,7 +87,7 @@ impl Store {
         let (study, _) = self.newest()?;
         let query =
             "SELECT trial, round, hash, predicted_cycles, measured_cycles, device, simulated,
-             elapsed_ms FROM incumbent WHERE study = ?1 ORDER BY rowid";
+             elapsed_ms, demoted FROM incumbent WHERE study = ?1 ORDER BY rowid";
         let mut statement = self.db.prepare(query).map_err(wrap)?;
         let entry = |row: &rusqlite::Row<'_>| {
             let hash: [u8; 32] = row.get(2)?;
@@ -93,6 +100,7 @@ impl Store {
                 device: row.get(5)?,
                 simulated: row.get(6)?,
                 elapsed_ms: row.get::<_, i64>(7)? as u64,
+                demoted: row.get(8)?,
             })
         };
         let rows = statement.query_map([study], entry).map_err(wrap)?;

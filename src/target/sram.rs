@@ -76,7 +76,7 @@ pub fn element(address: Address) -> Option<Element> {
 
 /// Every element that a span of bytes touches; nothing for an empty span or one that leaves memory.
 pub fn elements(start: Address, length: Bytes) -> impl Iterator<Item = Element> {
-    let last = Address((start.0 + length.0).saturating_sub(1));
+    let last = Address(start.0.saturating_add(length.0).saturating_sub(1));
     let range = match (element(start), element(last)) {
         (Some(first), Some(last)) if length.0 > 0 => first.0..last.0 + 1,
         _ => 0..0,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use ipu_tune::cost::Coefficients;
 use ipu_tune::device::SimulatedDevice;
-use ipu_tune::model::{Graph, data};
+use ipu_tune::model::{Graph, data, reference};
 use ipu_tune::package::Application;
 use ipu_tune::plan::{Network, Recipe};
 use ipu_tune::search::first::first_plans;
@@ -70,8 +70,10 @@ impl Fixture {
 
     pub fn evaluator(&self, seed: u64) -> Evaluator<'_> {
         let Fixture { graph, network, space, tiles, device, stop } = self;
-        let values = data::generate(graph, seed, Path::new(".")).expect("seeded data");
-        Evaluator::new(Task { graph, network, space, tiles: *tiles, seed }, values, device, stop)
+        let values = data::generate(graph, seed, data::Values::empty(graph));
+        let reference = reference::evaluate(graph, &values, stop).expect("nobody stops it");
+        let task = Task { graph, network, space, tiles: *tiles, seed };
+        Evaluator::new(task, values, reference, device, stop)
     }
 
     pub fn first_plans(&self) -> Vec<Recipe> {

@@ -1,6 +1,7 @@
 //! Tiles that run supervisor programs, and the synchronizations between them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -9,7 +10,7 @@ use crate::kernels::{Kernel, Memory, execute};
 use crate::package::{Application, TileImage};
 use crate::target::instruction::{LINK_REGISTER, ZERO_REGISTER, special};
 use crate::target::sram::{EXECUTABLE_END, MEMORY_END, MEMORY_START};
-use crate::target::{Instruction, NO_SOURCE, PhysicalTile, TileId, Xpic, decode};
+use crate::target::{Instruction, NO_SOURCE, PhysicalTile, Pic, TileId, Xpic, decode};
 
 use super::exchange::{Arrival, arrivals, lanes};
 use super::rows::{self, RowEvents};
@@ -48,6 +49,10 @@ struct Specials {
     outgoing_base: u32,
     incoming_mux: u32,
     incoming_dcount: u32,
+    /// What the last row left selected in the paired stream.
+    paired_source: u16,
+    /// The format that the last row left.
+    format: u32,
 }
 
 impl Specials {
@@ -162,8 +167,11 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// The fault of the lowest tile that has one.
-    pub fn run(&mut self) -> Result<Run, DeviceError> {
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<Run, DeviceError> {
         loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DeviceError::Stopped);
+            }
             let (silicon, routines) = (self.silicon, &self.routines);
             let results: Vec<_> =
                 self.tiles.par_iter_mut().map(|tile| tile.run(silicon, routines)).collect();
@@ -255,6 +263,8 @@ impl Tile {
                 outgoing_base: 0,
                 incoming_mux: u32::from(NO_SOURCE),
                 incoming_dcount: 0,
+                paired_source: NO_SOURCE,
+                format: 0,
             },
             clock: 0,
             samples: vec![],
@@ -314,14 +324,21 @@ impl Tile {
         self.specials.find(number).ok_or(unknown)
     }
 
-    /// After a row: the source that it left selected stays selected.
+    /// After a row: what it left selected stays selected, and the format stays.
     fn release(&mut self, row: &RowEvents) {
-        if let Some((_, last)) = row.selects.iter().rev().find(|(_, xpic)| !xpic.paired) {
+        let last = |paired| row.selects.iter().rfind(|(_, xpic)| xpic.paired == paired);
+        if let Some((_, last)) = last(false) {
             self.specials.incoming_mux = u32::from(last.source);
+        }
+        if let Some((_, last)) = last(true) {
+            self.specials.paired_source = last.source;
+        }
+        if let Some((_, last)) = row.pics.iter().rfind(|(_, pic)| pic.format) {
+            self.specials.format = last.value;
         }
     }
 
-    /// Bases and the selected source, as the row finds them.
+    /// Bases, selected sources and format, as the row finds them.
     fn based(&self, mut row: RowEvents) -> Result<RowEvents, DeviceError> {
         if self.pause == Pause::Sync(ZONE_IDLE) && row.horizon > 0 {
             return Err(self.fault("it exchanges in a phase that it sits out".to_owned()));
@@ -333,6 +350,14 @@ impl Tile {
         let selected = self.specials.incoming_mux as u16;
         if selected != NO_SOURCE {
             row.selects.insert(0, (0, Xpic { paired: false, source: selected }));
+        }
+        let source = self.specials.paired_source;
+        if source != NO_SOURCE {
+            row.selects.insert(0, (0, Xpic { paired: true, source }));
+        }
+        let value = self.specials.format;
+        if value != 0 {
+            row.pics.insert(0, (0, Pic { format: true, value }));
         }
         Ok(row)
     }

@@ -15,6 +15,7 @@ pub mod silicon;
 pub mod transport;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use crate::kernels::Kernel;
 use crate::package::Application;
@@ -54,11 +55,12 @@ impl Device for SimulatedDevice {
         &self,
         application: &Application,
         data: &HostData,
+        stop: &AtomicBool,
     ) -> Result<Measurement, DeviceError> {
         let mut machine = Machine::load(application, &self.silicon, routines(application))?;
         machine.write(&placements(&application.weights), &data.weights)?;
         machine.write(&placements(&application.inputs), &data.inputs)?;
-        let run = machine.run()?;
+        let run = machine.run(stop)?;
         let outputs = machine.read(&placements(&application.outputs))?;
         Ok(Measurement {
             cycles: vec![run.cycles],

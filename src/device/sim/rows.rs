@@ -43,6 +43,9 @@ impl Stream {
     }
 }
 
+/// Events after which a row is given up: a tenth of a second, and far from where sums could overflow.
+const MOST_EVENTS: u32 = 1 << 27;
+
 /// Reads the row whose words are given, up to its return.
 ///
 /// # Errors
@@ -73,7 +76,7 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
             }
             Instruction::SendOff { items, delta, sctl } => {
                 let last = stream.ok_or("a send continues nothing")?;
-                let address = last.address + delta * last.item_bytes();
+                let address = last.address.wrapping_add(delta * last.item_bytes());
                 stream = Some(row.send(Stream { address, sctl }, items));
             }
             Instruction::SendPic { items, control } => {
@@ -103,6 +106,9 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
                 return Err(format!("word {at} of a row: {other:?} is no exchange instruction"));
             }
         }
+        if row.horizon > MOST_EVENTS {
+            return Err(format!("word {at} of a row: more than {MOST_EVENTS} events"));
+        }
         at += length;
     }
 }
@@ -118,7 +124,7 @@ impl RowEvents {
         let bytes = stream.item_bytes();
         let joined = self.sends.last_mut().filter(|last| {
             last.start + last.items == self.horizon
-                && last.address + last.items * bytes == stream.address
+                && last.address.wrapping_add(last.items * bytes) == stream.address
                 && last.sctl == stream.sctl
         });
         match joined {
@@ -129,6 +135,6 @@ impl RowEvents {
             }
         }
         self.horizon += items;
-        Stream { address: stream.address + items * bytes, ..stream }
+        Stream { address: stream.address.wrapping_add(items * bytes), ..stream }
     }
 }

@@ -15,7 +15,9 @@ CREATE TABLE round (
     study INTEGER PRIMARY KEY REFERENCES study (id),
     number INTEGER NOT NULL CHECK (number >= 0),
     trials INTEGER NOT NULL CHECK (trials >= 0),
-    state TEXT NOT NULL
+    state TEXT NOT NULL,
+    -- How often it was committed: a process notices when another one went on with the study.
+    commits INTEGER NOT NULL CHECK (commits >= 0)
 ) STRICT;
 
 CREATE TABLE candidate (
@@ -40,7 +42,9 @@ CREATE TABLE incumbent (
     simulated INTEGER NOT NULL CHECK (simulated IN (0, 1)),
     minimum_cosine REAL NOT NULL,
     elapsed_ms INTEGER NOT NULL,
-    found TEXT NOT NULL
+    found TEXT NOT NULL,
+    -- Why it no longer validates; it stays in the history.
+    demoted TEXT
 ) STRICT;
 
 CREATE TABLE measurement (

@@ -1,0 +1,210 @@
+//! A phase as the placement sees it: every transfer's lanes, latencies and memory elements, worked
+//! out once for all attempts.
+
+use crate::target::topology::paired_time;
+use crate::target::{TileId, route, time_to_mux};
+
+use super::lanes::element_mask;
+use super::phase::Phase;
+
+/// One transfer at one width.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// Sender.
+    pub source: TileId,
+    /// Items, one an event.
+    pub items: u32,
+    /// 64-bit items.
+    pub paired: bool,
+    /// S0: the earliest start (`target/ipu21.md` §2.3).
+    pub natural: u32,
+    /// Events from the start without shift to the earliest end of the sender's row (§2.3).
+    pub least: u32,
+    /// Events from the start to the last receiver's row end.
+    pub tail: u32,
+    /// Memory elements that are read.
+    pub mask: u32,
+    first: u32,
+    last: u32,
+}
+
+/// One receiver of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// The tile.
+    pub tile: TileId,
+    /// Its row on the chip.
+    pub row: u32,
+    /// Source window's start, relative to the send's.
+    pub window: i32,
+    /// Whether it is a pair's early member (selects the source).
+    pub early: bool,
+    /// Start of the time for which memory is written, relative to the send's.
+    pub write: i32,
+    /// Memory elements that are written.
+    pub mask: u32,
+}
+
+/// All jobs of a phase.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    tiles: u16,
+    jobs: Vec<Job>,
+    ends: Vec<End>,
+}
+
+/// A sender's row has at least so many events.
+const LEAST: u32 = 6;
+
+impl Jobs {
+    /// The transfers of `phase`; those for which `wide` says so are 64-bit.
+    pub fn new(phase: &Phase, wide: impl Fn(usize) -> bool) -> Jobs {
+        let mut jobs = Jobs { tiles: phase.tiles(), ..Jobs::default() };
+        for index in 0..phase.len() {
+            jobs.add(phase, index, wide(index));
+        }
+        jobs
+    }
+
+    /// The transfers without any timing of the chip's: an ordinary item takes one event of the
+    /// sender's and of all receivers' lanes at once (N0).
+    pub fn without_latency(phase: &Phase) -> Jobs {
+        let mut jobs = Jobs::new(phase, |_| false);
+        for job in &mut jobs.jobs {
+            *job = Job { natural: 0, least: 0, tail: job.items, mask: 0, ..*job };
+        }
+        for end in &mut jobs.ends {
+            *end = End { window: 0, write: 0, mask: 0, ..*end };
+        }
+        jobs
+    }
+
+    fn add(&mut self, phase: &Phase, index: usize, paired: bool) {
+        let transfer = phase.transfer(index);
+        let source = transfer.source;
+        let items = if paired { transfer.words / 2 } else { transfer.words };
+        let first = self.ends.len() as u32;
+        let (mut least, mut tail) = (0, 0);
+        for &(tile, address) in transfer.destinations {
+            let time = time_to_mux(source, tile);
+            least = least.min(time);
+            let window = if paired { paired_time(source, tile) } else { time + 1 };
+            let early = paired && route(source, tile).destination_is_early;
+            let mask = element_mask(address, transfer.words);
+            let row = tile.row();
+            let arrival = if paired { 53 } else { 52 } + 2 * row as i32;
+            let end = End { tile, row, window, early, write: window + arrival, mask };
+            tail = tail.max(window.saturating_add_unsigned(end.after(items, paired)));
+            self.ends.push(end);
+        }
+        self.jobs.push(Job {
+            source,
+            items,
+            paired,
+            natural: -least as u32,
+            least: LEAST,
+            tail: tail.max(0) as u32,
+            mask: element_mask(transfer.source_address, transfer.words),
+            first,
+            last: self.ends.len() as u32,
+        });
+    }
+
+    /// The same lanes and memory with time running backwards: what ended at the horizon starts at 0.
+    /// Controls are not carried over.
+    pub fn reversed(&self) -> Jobs {
+        let mut back = self.clone();
+        for job in &mut back.jobs {
+            for end in &mut back.ends[job.first as usize..job.last as usize] {
+                end.window = -end.window;
+                end.write = -(end.write + job.write_events() as i32) + job.items as i32;
+            }
+            let natural = job.natural;
+            job.natural = job.tail.saturating_sub(job.items);
+            job.tail = job.items + natural;
+        }
+        back
+    }
+
+    /// Number of tiles.
+    pub fn tiles(&self) -> u16 {
+        self.tiles
+    }
+
+    /// Number of jobs.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether nothing moves.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// What placing all of them takes: jobs and receivers.
+    pub fn work(&self) -> usize {
+        self.jobs.len() + self.ends.len()
+    }
+
+    /// One job.
+    pub fn job(&self, index: usize) -> &Job {
+        &self.jobs[index]
+    }
+
+    /// The receivers of a job.
+    pub fn ends(&self, index: usize) -> &[End] {
+        let job = &self.jobs[index];
+        &self.ends[job.first as usize..job.last as usize]
+    }
+
+    /// Items that every tile sends (lends included) and receives.
+    pub fn loads(&self) -> (Vec<u32>, Vec<u32>) {
+        let tiles = usize::from(self.tiles);
+        let (mut sent, mut received) = (vec![0_u32; tiles], vec![0_u32; tiles]);
+        for (index, job) in self.jobs.iter().enumerate() {
+            sent[usize::from(job.source.0)] += job.items;
+            if job.paired {
+                sent[usize::from(job.source.partner().0)] += job.items;
+            }
+            for end in self.ends(index) {
+                received[usize::from(end.tile.0)] += job.items;
+            }
+        }
+        (sent, received)
+    }
+
+    /// Event at which the last row ends if the jobs start at `events`.
+    pub fn horizon(&self, events: &[u32]) -> u32 {
+        let ends = self.jobs.iter().zip(events).map(|(job, event)| job.horizon(*event));
+        ends.max().unwrap_or(0)
+    }
+}
+
+impl Job {
+    /// Event at which the sender is through (§2.3).
+    pub fn sender_horizon(&self, event: u32) -> u32 {
+        (event + self.items).max((event + self.least).saturating_sub(self.natural))
+    }
+
+    /// Events during which a receiver's memory is written, up to its horizon (§2.3, §3.2).
+    pub fn write_events(&self) -> u32 {
+        self.items + if !self.paired && self.items == 52 { 6 } else { 5 }
+    }
+
+    /// Event at which the last row that takes part may end.
+    pub fn horizon(&self, event: u32) -> u32 {
+        self.sender_horizon(event).max(event + self.tail)
+    }
+}
+
+impl End {
+    /// Events from the window's start to the end of the row (`target/ipu21.md` §2.3, §3.2).
+    fn after(&self, items: u32, paired: bool) -> u32 {
+        let guard = match (paired, items) {
+            (true, _) => 6,
+            (false, 52) => 6,
+            (false, _) => 5,
+        };
+        52 + 2 * self.row + items + guard
+    }
+}

@@ -1,0 +1,219 @@
+//! Looking for a good order: a few rules first, then better ones from what they lead to.
+
+use super::improve::Improver;
+use super::jobs::Jobs;
+use super::lanes::Care;
+use super::orders;
+use super::phase::{ExchangeError, Phase};
+use super::place::{Rules, Start, place, starts};
+use super::rows;
+use super::{Effort, Options};
+
+/// Jobs and receivers that are placed for one phase and width, at most.
+const BUDGET: usize = 450_000;
+/// Larger phases get less, in proportion to this: placing one job takes longer there, too.
+const SHARE: usize = 6_000_000_000;
+
+/// Jobs and receivers from which on one rule has to do.
+const HUGE: usize = 500_000;
+
+/// The budget for so many jobs and receivers: if they are not too many, at least one rule is tried
+/// and improved once.
+fn budget(work: usize) -> usize {
+    BUDGET.min(SHARE / work.max(1)).max(if work < HUGE { 3 * work } else { work })
+}
+
+/// Items from which on messages leave room enough between controls for all rows to encode, mostly.
+const LONG: u32 = 64;
+/// Jobs up to which every order is tried.
+const FEW: usize = 6;
+/// Rules whose schedules are improved.
+const IMPROVED: usize = 3;
+/// A horizon this close to the bound ends the search for a better order: one part in so many.
+const CLOSE: u32 = 256;
+/// Rounds of changed orders without a gain that end the search.
+const STALE: usize = 24;
+/// The same for lanes alone, where a round costs less.
+const LANES_STALE: usize = 1000;
+
+/// A horizon that needs no improvement.
+pub(super) fn goal(bound: u32) -> u32 {
+    bound + bound / CLOSE
+}
+
+/// A schedule for one choice of widths: horizon, and the event at which every job starts.
+pub(super) type Found = (u32, Vec<u32>);
+
+/// What a schedule has to obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timing {
+    /// The chip's rules; rows must encode.
+    Exact,
+    /// Lanes only.
+    Lanes,
+}
+
+/// The best schedule found for one choice of widths: horizon and starts.
+pub(super) fn best(
+    phase: &Phase,
+    jobs: &Jobs,
+    options: &Options<'_>,
+    bound: u32,
+) -> Result<(u32, Vec<Start>), ExchangeError> {
+    let (horizon, events) = best_events(phase, jobs, options, bound, Timing::Exact)?;
+    Ok((horizon, starts(jobs, &events)))
+}
+
+/// The best schedule found: horizon and the event at which every job starts.
+pub(super) fn best_events(
+    phase: &Phase,
+    jobs: &Jobs,
+    options: &Options<'_>,
+    bound: u32,
+    timing: Timing,
+) -> Result<Found, ExchangeError> {
+    if jobs.is_empty() {
+        return Ok((0, vec![]));
+    }
+    let (goal, stale) = match timing {
+        Timing::Exact => (goal(bound), STALE),
+        Timing::Lanes => (bound, LANES_STALE),
+    };
+    let least = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(0);
+    let care = if least < LONG { Care::Apart } else { Care::Free };
+    let left = budget(jobs.work());
+    let mut search = Search { phase, jobs, options, timing, goal, stale, care, left };
+    let mut found = search.by_rules()?;
+    if options.effort == Effort::Full {
+        search.improve(&mut found)?;
+    }
+    Ok(found.swap_remove(0))
+}
+
+struct Search<'a> {
+    phase: &'a Phase,
+    jobs: &'a Jobs,
+    options: &'a Options<'a>,
+    timing: Timing,
+    /// A horizon that needs no improvement.
+    goal: u32,
+    /// Rounds of changed orders without a gain that end the search.
+    stale: usize,
+    /// How near controls come before a row was found that does not encode.
+    care: Care,
+    /// What is left of the budget.
+    left: usize,
+}
+
+impl Search<'_> {
+    /// Schedules by the rules, best first; at least one.
+    fn by_rules(&mut self) -> Result<Vec<Found>, ExchangeError> {
+        let mut found: Vec<Found> = vec![];
+        let full = self.options.effort == Effort::Full;
+        for rule in orders::rules(self.jobs) {
+            let enough = !full || self.left < 3 * self.jobs.work();
+            if !found.is_empty() && (enough || found[0].0 <= self.goal) {
+                break;
+            }
+            self.left = self.left.saturating_sub(self.jobs.work());
+            found.extend(self.attempt(&rule.order(self.phase, self.jobs), u32::MAX)?);
+            found.sort_by_key(|(horizon, _)| *horizon);
+        }
+        Ok(found)
+    }
+
+    /// Improves the best schedules found, each until nothing more is gained; then the best one with
+    /// changes. The best comes first.
+    fn improve(&mut self, found: &mut [Found]) -> Result<(), ExchangeError> {
+        let mut improver = Improver::new(self.jobs);
+        for at in 0..found.len().min(IMPROVED) {
+            let mut gained = true;
+            while gained && !self.done(found) {
+                gained = self.step(&mut improver, &mut found[at], false)?;
+            }
+        }
+        found.sort_by_key(|(horizon, _)| *horizon);
+        if self.jobs.len() <= FEW {
+            let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
+            return self.every_order(&mut order, 0, &mut found[0]);
+        }
+        let mut stale = 0;
+        while stale < self.stale && !self.done(found) {
+            stale = if self.step(&mut improver, &mut found[0], true)? { 0 } else { stale + 1 };
+        }
+        Ok(())
+    }
+
+    /// Tries all orders that begin with the first `fixed` of `order`.
+    fn every_order(
+        &self,
+        order: &mut [u32],
+        fixed: usize,
+        best: &mut Found,
+    ) -> Result<(), ExchangeError> {
+        if fixed == order.len() {
+            let better = self.attempt(order, best.0 - 1)?;
+            better.into_iter().for_each(|better| *best = better);
+            return Ok(());
+        }
+        for next in fixed..order.len() {
+            order.swap(fixed, next);
+            self.every_order(order, fixed + 1, best)?;
+            order.swap(fixed, next);
+        }
+        Ok(())
+    }
+
+    /// Whether to leave it at the best of `found`.
+    fn done(&self, found: &[Found]) -> bool {
+        self.left == 0 || found.iter().any(|(horizon, _)| *horizon <= self.goal)
+    }
+
+    /// One better order; whether it ends earlier.
+    fn step(
+        &mut self,
+        improver: &mut Improver<'_>,
+        found: &mut Found,
+        shaken: bool,
+    ) -> Result<bool, ExchangeError> {
+        self.left = self.left.saturating_sub(2 * self.jobs.work());
+        let order = improver.next(found.0, &found.1, shaken);
+        let better = self.attempt(&order, found.0 - 1)?;
+        let gained = better.is_some();
+        better.into_iter().for_each(|better| *found = better);
+        Ok(gained)
+    }
+
+    /// Places the jobs in an order; none if that ends after `limit`. Tiles whose rows do not encode
+    /// keep their controls farther apart in the next attempt.
+    fn attempt(&self, order: &[u32], limit: u32) -> Result<Option<Found>, ExchangeError> {
+        let stopped = || self.options.stopped();
+        if self.timing == Timing::Lanes {
+            let placed = place(self.jobs, order, Rules::Lanes, limit, &stopped);
+            if placed.is_none() && stopped() {
+                return Err(ExchangeError::Stopped);
+            }
+            return Ok(placed.map(|events| (self.jobs.horizon(&events), events)));
+        }
+        let mut cares = vec![self.care; self.jobs.tiles().into()];
+        loop {
+            let Some(events) = place(self.jobs, order, Rules::All(&cares), limit, &stopped) else {
+                return if stopped() { Err(ExchangeError::Stopped) } else { Ok(None) };
+            };
+            match rows::horizon(self.phase, &starts(self.jobs, &events)) {
+                Ok(horizon) => return Ok(Some((horizon, events))),
+                Err(failed) => {
+                    let mut changed = false;
+                    for error in &failed {
+                        let care = &mut cares[usize::from(error.tile.0)];
+                        changed |= *care != Care::Alone;
+                        *care = if *care == Care::Free { Care::Apart } else { Care::Alone };
+                    }
+                    if !changed {
+                        return Err(ExchangeError::Unencodable(failed[0]));
+                    }
+                }
+            }
+        }
+    }
+}
