@@ -281,6 +281,13 @@ fn databases_that_cannot_be_used_are_refused_and_left_alone() {
     let output = run(folder.path(), TUNE);
     assert_eq!(code(&output), 5);
     assert!(stderr(&output).contains("schema version 99"), "{}", stderr(&output));
+    // The database is gone, its log is not: it would be replayed into a new one.
+    fs::remove_file(&path).unwrap();
+    fs::write(folder.path().join("m.tune.db-wal"), "old").unwrap();
+    let output = run(folder.path(), TUNE);
+    assert_eq!(code(&output), 5);
+    assert!(stderr(&output).contains("its log, does"), "{}", stderr(&output));
+    assert!(!path.exists());
 }
 
 #[test]

@@ -301,6 +301,36 @@ fn a_successor_tries_old_recipes_again_and_is_no_worse() {
 }
 
 #[test]
+fn recipes_that_are_not_of_the_task_are_not_taken_over() {
+    let fixture = Fixture::new(BLOCK, 24);
+    let device = SimulatedDevice::default();
+    let mut old = Memory::default();
+    let other = Fixture::new(BLOCK, 20);
+    search(&other, &device, &mut old, trials(1), 2).unwrap();
+    let successor = old.state.unwrap().successor();
+    assert_eq!(successor.warm.len(), 1);
+    let mut new = Memory { state: Some(successor), ..Memory::default() };
+    let report = search(&fixture, &device, &mut new, trials(2), 2).unwrap();
+    assert_eq!(report.state.failures.get("illegal"), Some(&1));
+    assert_eq!(report.state.incumbent().unwrap().recipe.tiles, 24);
+}
+
+#[test]
+fn a_study_without_its_incumbents_finds_another() {
+    let fixture = Fixture::new(BLOCK, 24);
+    let mut journal = Memory::default();
+    search(&fixture, &SimulatedDevice::default(), &mut journal, trials(41), 2).unwrap();
+    let before = journal.state.clone().unwrap().incumbents;
+    let report =
+        search(&fixture, &Moody::new(before.len(), trap), &mut journal, trials(60), 2).unwrap();
+    let state = report.state;
+    assert!(state.incumbents[..before.len()].iter().all(|entry| entry.demoted.is_some()));
+    let gone = |recipe| before.iter().any(|entry| entry.recipe == *recipe);
+    assert!(state.population.iter().all(|member| !gone(&member.recipe)));
+    assert!(!gone(report.incumbent.unwrap().validated().recipe()));
+}
+
+#[test]
 fn other_ends_are_named() {
     let fixture = Fixture::new(BLOCK, 24);
     let device = SimulatedDevice::default();

@@ -133,7 +133,7 @@ impl Search<'_> {
             }
         }
         found.sort_by_key(|(horizon, _)| *horizon);
-        if self.jobs.len() <= FEW {
+        if self.jobs.len() <= FEW && !self.done(found) {
             let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
             return self.every_order(&mut order, 0, &mut found[0]);
         }
@@ -152,7 +152,7 @@ impl Search<'_> {
         best: &mut Found,
     ) -> Result<(), ExchangeError> {
         if fixed == order.len() {
-            let better = self.attempt(order, best.0 - 1)?;
+            let better = self.try_to_beat(order, best)?;
             better.into_iter().for_each(|better| *best = better);
             return Ok(());
         }
@@ -178,10 +178,18 @@ impl Search<'_> {
     ) -> Result<bool, ExchangeError> {
         self.left = self.left.saturating_sub(2 * self.jobs.work());
         let order = improver.next(found.0, &found.1, shaken);
-        let better = self.attempt(&order, found.0 - 1)?;
+        let better = self.try_to_beat(&order, found)?;
         let gained = better.is_some();
         better.into_iter().for_each(|better| *found = better);
         Ok(gained)
+    }
+
+    /// A schedule of an order that ends before `found`. One whose rows have no encoding is none.
+    fn try_to_beat(&self, order: &[u32], found: &Found) -> Result<Option<Found>, ExchangeError> {
+        match self.attempt(order, found.0 - 1) {
+            Err(ExchangeError::Unencodable(_)) => Ok(None),
+            other => other,
+        }
     }
 
     /// Places the jobs in an order; none if that ends after `limit`. Tiles whose rows do not encode

@@ -225,7 +225,7 @@ impl<'a> Engine<'a> {
     }
 
     fn target_reached(&self) -> bool {
-        let best = self.state.incumbent().map(|incumbent| incumbent.measured_cycles);
+        let best = self.incumbent.as_ref().map(|best| best.validated().measured().median);
         matches!((best, self.budget.target_cycles), (Some(best), Some(target)) if best <= target)
     }
 
@@ -373,8 +373,9 @@ impl<'a> Engine<'a> {
                 self.insert(member);
             }
             // What nothing was derived from is validated for its own sake: a first plan is the
-            // yardstick, an old recipe has its figures to earn again.
-            if cycles < best || parent.is_none() {
+            // yardstick, an old recipe has its figures to earn again. Without an incumbent
+            // anything that is right is welcome.
+            if cycles < best || parent.is_none() || self.incumbent.is_none() {
                 record.failure = self.challenge(recipe, trial, commit)?;
             }
         }
@@ -385,7 +386,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn count(&mut self, failure: &Failure) {
+    pub(super) fn count(&mut self, failure: &Failure) {
         *self.state.failures.entry(failure.kind().to_owned()).or_insert(0) += 1;
         self.state.last_failure = Some(failure.to_string());
     }

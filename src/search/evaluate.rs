@@ -276,6 +276,24 @@ impl<'a> Evaluator<'a> {
         Ok(geometry(self.network, recipe, &lowered, coefficients))
     }
 
+    /// Whether a recipe from elsewhere is one of this task's: for its tiles, and in its space.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub fn admit(&self, recipe: &Recipe) -> Result<(), Failure> {
+        let illegal = |what: String| Err(Failure::Illegal { what });
+        if recipe.tiles != self.tiles {
+            return illegal(format!("it is for {} tiles", recipe.tiles));
+        }
+        let mut plans = self.network.nodes.iter().zip(&recipe.nodes);
+        match plans.find(|(node, plan)| !self.space.allows(&node.name, plan)) {
+            Some((node, _)) => {
+                illegal(format!("the space does not allow its plan of `{}`", node.name))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// F2: placed and scheduled.
     ///
     /// # Errors
@@ -335,6 +353,11 @@ impl<'a> Evaluator<'a> {
         }
         let measured = Summary::of(&measurement.cycles)
             .ok_or_else(|| Failure::DeviceLost { what: "no usable cycle count".to_owned() })?;
+        let (steps, wanted) = (measurement.steps.len(), built.step_features.len());
+        if steps != 0 && steps != wanted {
+            let what = format!("a profile of {steps} steps for a program of {wanted}");
+            return Err(Failure::DeviceLost { what });
+        }
         let points = built
             .step_features
             .iter()

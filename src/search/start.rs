@@ -23,7 +23,8 @@ impl Engine<'_> {
     }
 
     /// Earns the incumbent again before anything else. Only a candidate's own failure demotes it:
-    /// after a stop or with a lost device the search ends here, and the incumbent stays what it is.
+    /// after a stop, with a lost device, or if what ran in time before does not now, the search ends
+    /// here, and the incumbent stays what it is.
     pub(super) fn revalidate(&mut self) -> Result<(), Halt> {
         while let Some(record) = self.state.incumbent().cloned() {
             match self.validate(&record.recipe, record.trial) {
@@ -37,7 +38,9 @@ impl Engine<'_> {
                     break;
                 }
                 Err(Failure::Stopped) => return Err(self.halt()),
-                Err(Failure::DeviceLost { what }) => return Err(Halt::device_lost(&what)),
+                Err(Failure::DeviceLost { what } | Failure::TimedOut { what }) => {
+                    return Err(Halt::device_lost(&what));
+                }
                 Err(failure) => self.demote(&record, &failure)?,
             }
         }
@@ -51,6 +54,8 @@ impl Engine<'_> {
         if let Some(entry) = entry {
             entry.demoted = Some(reason.clone());
         }
+        self.state.population.retain(|member| member.recipe != record.recipe);
+        self.count(failure);
         let candidate = record.recipe.hash();
         let demoted = Some(Demotion { candidate, reason: reason.clone() });
         let events = vec![("incumbent demoted".to_owned(), reason)];
@@ -111,7 +116,9 @@ impl Engine<'_> {
     fn start_with(&mut self, recipe: &Recipe) -> Result<Commit, Halt> {
         let mut commit = Commit::default();
         let before = self.state.clone();
-        let built = self.evaluator.schedule(recipe, &self.state.coefficients);
+        let admitted = self.evaluator.admit(recipe);
+        let built =
+            admitted.and_then(|()| self.evaluator.schedule(recipe, &self.state.coefficients));
         let priced = built.map(|built| (built.cycles, built.features));
         match self.commit_candidate(recipe, priced, None, &mut commit) {
             Ok(()) => Ok(commit),

@@ -19,7 +19,7 @@ pub enum Outcome {
     Placed(Vec<u32>),
     /// Proved: nothing fits.
     Impossible(Proof),
-    /// Nothing found within the budget; the buffer that was most in the way.
+    /// Nothing found within the budget; a buffer that was in the way.
     Unknown {
         /// Its index.
         buffer: usize,
@@ -91,18 +91,16 @@ pub fn place(problem: &Problem) -> Outcome {
 /// The same with a budget of search nodes; 0: constructive orders only.
 pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
     let (items, item_of) = problem.items();
+    let exact = exact(problem);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
     if let Some(item) = (0..items.len()).find(|item| items.lowest(*item, 0).is_none()) {
-        return Outcome::Impossible(Proof::Alone { buffer: first(item) });
+        let buffer = first(item);
+        let alone = Outcome::Impossible(Proof::Alone { buffer });
+        return if exact { alone } else { Outcome::Unknown { buffer } };
     }
-    if let Some(shortage) = shortage(&items) {
+    if let Some(shortage) = shortage(&items).filter(|_| exact) {
         return Outcome::Impossible(Proof::Bytes(shortage));
     }
-    // Sizes that change over time and elements together are kept apart more than need be.
-    let exact = !problem
-        .apart
-        .iter()
-        .any(|(a, b)| problem.aliases.iter().any(|(c, d)| a == c || a == d || b == c || b == d));
     match solve(&items, budget) {
         (Found::Placed(found), _) => {
             Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
@@ -111,6 +109,18 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
         (Found::Nothing, _) => Outcome::Unknown { buffer: 0 },
         (Found::Unknown(item), _) => Outcome::Unknown { buffer: first(item) },
     }
+}
+
+/// Whether a search that finds nothing proves something. Buffers with one address are kept apart
+/// from others, and out of ranges and regions, more than need be where they differ in that.
+fn exact(problem: &Problem) -> bool {
+    let aliased = |buffer| problem.aliases.iter().any(|(a, b)| buffer == *a || buffer == *b);
+    let differ = |(a, b): &(usize, usize)| {
+        let (a, b) = (&problem.buffers[*a], &problem.buffers[*b]);
+        a.region != b.region || a.forbidden != b.forbidden
+    };
+    !problem.apart.iter().any(|(a, b)| aliased(*a) || aliased(*b))
+        && !problem.aliases.iter().any(differ)
 }
 
 /// Places items; with the nodes that it took.

@@ -13,6 +13,9 @@ pub enum StoreError {
     /// The folder does not exist, or the path is one.
     #[error("`{}` cannot be a database: {what}", path.display())]
     Path { path: PathBuf, what: String },
+    /// The log of a database that is gone.
+    #[error("`{}` does not exist, but `{}`, its log, does", path.display(), log.display())]
+    Leftover { path: PathBuf, log: PathBuf },
     /// Another program's file.
     #[error("`{}` is not a database of this program: {what}", path.display())]
     Foreign { path: PathBuf, what: String },
@@ -49,6 +52,9 @@ impl StoreError {
             Self::Absent { .. } => "name the model or the database of an earlier run",
             Self::Path { .. } | Self::ReadOnly { .. } => {
                 "choose another place with `--db PATH`, or make this one writable"
+            }
+            Self::Leftover { .. } => {
+                "put the database back beside its log, or remove the log, or use `--db PATH`"
             }
             Self::Foreign { .. } => "choose another place with `--db PATH`",
             Self::Newer { .. } => "use the newer program, or another database with `--db PATH`",

@@ -61,6 +61,7 @@ impl Store {
     pub fn create_or_open(path: &Path) -> Result<Store, StoreError> {
         check_place(path)?;
         if !path.exists() {
+            refuse_leftovers(path)?;
             Store::create(path)?;
         }
         check_file(path)?;
@@ -313,6 +314,20 @@ fn check_place(path: &Path) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
+}
+
+/// A log that an earlier database left behind would be replayed into a new one.
+fn refuse_leftovers(path: &Path) -> Result<(), StoreError> {
+    for ending in ["-wal", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        let log = PathBuf::from(name);
+        // Another process may have made the database, and then its log, a moment ago.
+        if log.exists() && !path.exists() {
+            return Err(StoreError::Leftover { path: path.to_owned(), log });
+        }
+    }
+    Ok(())
 }
 
 /// A file that SQLite may touch: an empty or foreign one stays untouched.

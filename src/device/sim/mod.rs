@@ -37,12 +37,16 @@ impl Default for SimulatedDevice {
 }
 
 impl SimulatedDevice {
-    /// A device with another silicon profile.
+    /// A device with another silicon profile. Its name ends with what the text hashes to, so that a
+    /// profile that was edited is another device.
     ///
     /// # Errors
     /// If the text is no profile.
     pub fn with_profile(text: &str) -> Result<SimulatedDevice, serde_json::Error> {
-        Ok(SimulatedDevice { silicon: Silicon::parse(text)? })
+        let mut silicon = Silicon::parse(text)?;
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        silicon.name = format!("{}#{}", silicon.name, &hash[..8]);
+        Ok(SimulatedDevice { silicon })
     }
 }
 
