@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::storage::place::BUDGET;
+
 /// Search-driven autotuning of tile-processor programs for the Graphcore IPU21
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -40,6 +42,8 @@ pub(super) enum Command {
     Convert(ConvertArgs),
     /// Schedule exchange instances, check them and print the figures
     Exchange(ExchangeArgs),
+    /// Place buffers with sizes and lifetimes, check the offsets and print the figures
+    Place(PlaceArgs),
 }
 
 #[derive(Debug, Args)]
@@ -187,4 +191,23 @@ pub(super) enum ExchangeEffort {
     Fast,
     /// Several orders
     Full,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlaceArgs {
+    /// CSV files with the columns `id`, `lower`, `upper` and `size`; lifetimes are half-open
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// Bytes to place into [default: N if the file is called `NAME.N.csv`]
+    #[arg(long, value_name = "N")]
+    pub(super) capacity: Option<u32>,
+    /// Nodes of the search before it gives up
+    #[arg(long, value_name = "N", default_value_t = BUDGET)]
+    pub(super) nodes: u64,
+    /// Write the rows with an `offset` column; one FILE only
+    #[arg(long, value_name = "CSV")]
+    pub(super) out: Option<PathBuf>,
+    /// Draw the buffers over time; one FILE only
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
 }

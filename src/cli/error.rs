@@ -9,6 +9,7 @@ use crate::package::PackageError;
 use crate::plan::PlanError;
 use crate::search::{EngineError, JournalError};
 use crate::space::SpaceError;
+use crate::storage::rectangles::RectangleError;
 use crate::store::StoreError;
 
 use super::Exit;
@@ -70,6 +71,18 @@ pub(super) enum CliError {
     Origin { path: PathBuf, what: String },
     #[error("exchange instance `{name}`: {what}")]
     Schedule { name: String, what: String },
+    #[error("cannot read `{}`", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("`{}`: {what}", path.display())]
+    Rectangles { path: PathBuf, what: RectangleError },
+    #[error("`{}`: no capacity", path.display())]
+    NoCapacity { path: PathBuf },
+    #[error("`{option}` with {files} files")]
+    OneFile { option: &'static str, files: usize },
+    #[error("cannot place `{}`: {what}", path.display())]
+    Unplaced { path: PathBuf, what: String, hint: &'static str },
+    #[error("the placement of `{}` is wrong: {what}", path.display())]
+    WrongPlacement { path: PathBuf, what: String },
 }
 
 impl From<EngineError> for CliError {
@@ -89,11 +102,13 @@ impl CliError {
             CliError::Threads(_)
             | CliError::Signals(_)
             | CliError::Output(_)
-            | CliError::Schedule { .. } => Exit::Internal,
+            | CliError::Schedule { .. }
+            | CliError::WrongPlacement { .. } => Exit::Internal,
             CliError::Infeasible { .. }
             | CliError::NoTime
             | CliError::NotRevalidated { .. }
             | CliError::TooLarge { .. }
+            | CliError::Unplaced { .. }
             | CliError::Space(SpaceError::Empty { .. }) => Exit::Infeasible,
             CliError::Device(_) => Exit::Device,
             CliError::Store(_) | CliError::Journal(_) => Exit::Study,
@@ -120,6 +135,12 @@ impl CliError {
             CliError::NoTime | CliError::NotRevalidated { .. } => {
                 Some("the same command with a longer `--budget` goes on".to_owned())
             }
+            CliError::Rectangles { what, .. } => Some(what.hint()),
+            CliError::NoCapacity { .. } => {
+                Some("`--capacity N`, or a name such as `NAME.1048576.csv`".to_owned())
+            }
+            CliError::OneFile { .. } => Some("one FILE at a time can be written".to_owned()),
+            CliError::Unplaced { hint, .. } => Some((*hint).to_owned()),
             CliError::TooLarge { .. } => Some("more `--tiles`, or a smaller model".to_owned()),
             CliError::DeviceChoice { .. } => {
                 Some("`sim`, `sim:PROFILE.json` or `command:RUNNER …`".to_owned())

@@ -9,6 +9,7 @@ mod exchange;
 mod inspect;
 mod logging;
 mod output;
+mod place;
 mod run;
 mod schema;
 mod status;
@@ -76,6 +77,7 @@ pub fn run() -> Exit {
         Some(Command::Models) => schema::models(&output),
         Some(Command::Convert(args)) => convert::convert(&args, &output),
         Some(Command::Exchange(args)) => exchange::exchange(&args, &output),
+        Some(Command::Place(args)) => place::place(&args, &output),
         None => tune::tune(&cli.tune, &output),
     };
     match result {

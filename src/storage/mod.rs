@@ -9,6 +9,7 @@
 mod branch;
 pub mod generate;
 mod items;
+mod picture;
 pub mod place;
 pub mod problem;
 pub mod program;

@@ -1,5 +1,6 @@
 //! Plain rectangles: buffers with a size and a lifetime in one range of memory, as CSV files
-//! (`id,lower,upper,size`, lifetimes half-open).
+//! (`id,lower,upper,size` in any order, lifetimes half-open). An `offset` that is there is ignored,
+//! any other column is refused: it may be a constraint.
 
 use super::branch::Found;
 use super::items::{Item, Items};
@@ -44,6 +45,12 @@ pub enum RectangleError {
     /// A first line without the columns.
     #[error("line 1: no column `{column}`")]
     Column { column: &'static str },
+    /// A column that may be a constraint, or is there twice.
+    #[error("line 1: column `{column}` is unknown or there twice")]
+    Surplus { column: String },
+    /// A row that has not the first line's columns.
+    #[error("line {line}: {found} values, expected {expected}")]
+    Values { line: usize, found: usize, expected: usize },
     /// Not a number, or none that fits.
     #[error("line {line}: `{found}` is no {column} from 0 to {}", u32::MAX)]
     Number { line: usize, column: &'static str, found: String },
@@ -55,8 +62,26 @@ pub enum RectangleError {
     Twice { line: usize, id: String },
 }
 
+impl RectangleError {
+    /// What the user can do.
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            RectangleError::Column { .. } => {
+                "the first line names the columns: `id,lower,upper,size`"
+            }
+            RectangleError::Surplus { .. } => "the columns are `id`, `lower`, `upper` and `size`",
+            RectangleError::Values { .. } => "one value for each column of the first line",
+            RectangleError::Number { .. } => "whole numbers without sign, unit or separators",
+            RectangleError::Empty { .. } => "`size` from 1, and `upper` above `lower`",
+            RectangleError::Twice { .. } => "every buffer needs an `id` of its own",
+        };
+        hint.to_owned()
+    }
+}
+
 /// The order of the columns in a file.
 struct Columns {
+    count: usize,
     id: usize,
     lower: usize,
     upper: usize,
@@ -77,11 +102,18 @@ impl Rectangles {
             found.ok_or(RectangleError::Column { column })
         };
         let columns = Columns {
+            count: header.len(),
             id: place("id")?,
             lower: place("lower")?,
             upper: place("upper")?,
             size: place("size")?,
         };
+        let expected = ["id", "lower", "upper", "size", "offset"];
+        for (at, column) in header.iter().enumerate() {
+            if !expected.contains(column) || header[..at].contains(column) {
+                return Err(RectangleError::Surplus { column: (*column).to_owned() });
+            }
+        }
         let mut known = std::collections::BTreeSet::new();
         let mut buffers = vec![];
         for (line, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
@@ -105,11 +137,26 @@ impl Rectangles {
 
     /// The most bytes that live at one time: no placement is lower.
     pub fn bound(&self) -> u64 {
-        let items = self.items(u32::MAX);
-        let bytes = |section: &super::items::Section| {
-            section.items.iter().map(|(_, size)| u64::from(*size)).sum()
-        };
-        items.sections.iter().map(bytes).max().unwrap_or(0)
+        self.fullest().1
+    }
+
+    /// The first step at which the most bytes live, and how many.
+    pub fn fullest(&self) -> (u32, u64) {
+        let mut changes: Vec<(u32, bool, u64)> = vec![];
+        for Rectangle { lower, upper, size, .. } in &self.buffers {
+            changes.push((*lower, true, u64::from(*size)));
+            changes.push((*upper, false, u64::from(*size)));
+        }
+        // At one step ends come before starts: lifetimes are half-open.
+        changes.sort_unstable();
+        let (mut live, mut fullest) = (0, (0, 0));
+        for (step, starts, size) in changes {
+            live = if starts { live + size } else { live - size };
+            if live > fullest.1 {
+                fullest = (step, live);
+            }
+        }
+        fullest
     }
 
     /// The end of the highest buffer.
@@ -131,7 +178,11 @@ impl Rectangles {
     }
 
     /// Two buffers that overlap, or one that ends above the capacity: what is wrong with offsets.
+    /// It knows nothing of how they were found.
     pub fn violation(&self, capacity: u32, offsets: &[u32]) -> Option<String> {
+        if offsets.len() != self.buffers.len() {
+            return Some(format!("{} offsets for {} buffers", offsets.len(), self.buffers.len()));
+        }
         let end = |index: usize| u64::from(offsets[index]) + u64::from(self.buffers[index].size);
         for (index, buffer) in self.buffers.iter().enumerate() {
             if end(index) > u64::from(capacity) {
@@ -162,9 +213,11 @@ impl Rectangles {
 
 fn rectangle(line: usize, text: &str, columns: &Columns) -> Result<Rectangle, RectangleError> {
     let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    let field = |at: usize| fields.get(at).copied().unwrap_or("");
+    if fields.len() != columns.count {
+        return Err(RectangleError::Values { line, found: fields.len(), expected: columns.count });
+    }
     let number = |column: &'static str, at: usize| {
-        let found = field(at);
+        let found = fields[at];
         let wrong = |_| RectangleError::Number { line, column, found: found.to_owned() };
         found.parse::<u32>().map_err(wrong)
     };
@@ -173,5 +226,5 @@ fn rectangle(line: usize, text: &str, columns: &Columns) -> Result<Rectangle, Re
     if size == 0 || upper <= lower {
         return Err(RectangleError::Empty { line, size, lower, upper });
     }
-    Ok(Rectangle { id: field(columns.id).to_owned(), lower, upper, size })
+    Ok(Rectangle { id: fields[columns.id].to_owned(), lower, upper, size })
 }
