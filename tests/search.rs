@@ -15,7 +15,7 @@ use common::{BLOCK, Fixture};
 use ipu_tune::device::{Device, DeviceError, HostData, Identity, Measurement, SimulatedDevice};
 use ipu_tune::model::{data, reference};
 use ipu_tune::package::Application;
-use ipu_tune::plan::RecipeHash;
+use ipu_tune::plan::{Recipe, RecipeHash};
 use ipu_tune::search::journal::{CandidateRecord, Commit, Journal, JournalError};
 use ipu_tune::search::state::State;
 use ipu_tune::search::{Budget, Engine, Evaluator, Report, StopReason, Task};
@@ -325,7 +325,7 @@ fn a_study_without_its_incumbents_finds_another() {
         search(&fixture, &Moody::new(before.len(), trap), &mut journal, trials(60), 2).unwrap();
     let state = report.state;
     assert!(state.incumbents[..before.len()].iter().all(|entry| entry.demoted.is_some()));
-    let gone = |recipe| before.iter().any(|entry| entry.recipe == *recipe);
+    let gone = |recipe: &Recipe| before.iter().any(|entry| entry.recipe == *recipe);
     assert!(state.population.iter().all(|member| !gone(&member.recipe)));
     assert!(!gone(report.incumbent.unwrap().validated().recipe()));
 }
