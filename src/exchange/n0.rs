@@ -34,7 +34,11 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<N0Schedule, Exchange
 ///
 /// # Errors
 /// Two transfers that use one lane at once.
+///
+/// # Panics
+/// If there is not one start for every transfer.
 pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Overlap> {
+    assert_eq!(starts.len(), phase.len(), "one start for every transfer");
     let mut uses: Vec<(u16, bool, u32, u32, usize)> = vec![];
     for (index, start) in starts.iter().enumerate() {
         let transfer = phase.transfer(index);

@@ -1,5 +1,6 @@
 //! Opening a database, and finding or making a study in it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -96,7 +97,8 @@ impl Store {
         store.db.close().map_err(|(_, source)| classify(path, source))?;
         aside.as_file().sync_all().map_err(refuse)?;
         match aside.persist_noclobber(path) {
-            Ok(_) => Ok(()),
+            // The name itself must survive a power cut too.
+            Ok(_) => File::open(folder).and_then(|folder| folder.sync_all()).map_err(refuse),
             // Another process was first.
             Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(refuse(error.error)),
@@ -340,7 +342,7 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
         return Err(foreign("it is not a regular file"));
     }
     let mut head = [0; 16];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head));
+    let read = File::open(path).and_then(|mut file| file.read(&mut head));
     match read {
         Err(error) => Err(StoreError::Path { path: path.to_owned(), what: error.to_string() }),
         Ok(0) => Err(foreign("it is empty")),
