@@ -274,7 +274,7 @@ fn databases_that_cannot_be_used_are_refused_and_left_alone() {
     assert!(stderr(&output).contains("another model") && stderr(&output).contains("--fresh"));
     let fresh = run(folder.path(), &[TUNE, &["--fresh"]].concat());
     assert_eq!((code(&fresh), json(&fresh)["resuming"].as_bool()), (0, Some(false)));
-    // A later version, then a damaged page.
+    // A later version.
     let db = rusqlite::Connection::open(&path).unwrap();
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
@@ -288,6 +288,32 @@ fn databases_that_cannot_be_used_are_refused_and_left_alone() {
     assert_eq!(code(&output), 5);
     assert!(stderr(&output).contains("its log, does"), "{}", stderr(&output));
     assert!(!path.exists());
+}
+
+#[test]
+fn a_damaged_database_is_refused_and_left_alone() {
+    let (folder, _) = folder();
+    assert_eq!(code(&run(folder.path(), TUNE)), 0);
+    let path = folder.path().join("m.tune.db");
+    let mut bytes = fs::read(&path).unwrap();
+    // Everything behind the first page: the tables, but not what makes it an SQLite file.
+    bytes[4096..].iter_mut().for_each(|byte| *byte ^= 0xa5);
+    fs::write(&path, &bytes).unwrap();
+    let output = run(folder.path(), TUNE);
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    assert!(stderr(&output).contains("is damaged"), "{}", stderr(&output));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn a_database_that_cannot_be_written_is_named() {
+    let (folder, _) = folder();
+    let before = files(folder.path());
+    // Not even an administrator can make files there.
+    let output = run(folder.path(), &[TUNE, &["--db", "/proc/m.tune.db"]].concat());
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    assert!(stderr(&output).contains("`/proc/m.tune.db` cannot be written"), "{}", stderr(&output));
+    assert_eq!(files(folder.path()), before);
 }
 
 #[test]
