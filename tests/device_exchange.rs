@@ -176,6 +176,16 @@ fn a_lent_lane_cannot_send() {
     assert_eq!(lanes(&rows).unwrap_err().0, TileId(1));
 }
 
+/// Messages of one source that follow each other at a receiver share one selection.
+#[test]
+fn a_source_that_stays_is_selected_once() {
+    let (phase, wanted) = phase(&[(5, 2, false, 40), (5, 2, false, 40)]);
+    let rows = rows(&scheduled(&phase, Width::Ordinary));
+    let selects: Vec<u16> = rows[8].selects.iter().map(|select| select.1.source).collect();
+    assert_eq!(selects, [TileId(5).physical().0, NO_SOURCE]);
+    assert_eq!(deliver(&rows, SMALL), Ok(wanted));
+}
+
 const SMALL: u16 = 64;
 
 /// Transfers that do not touch what others touch: source, first destination pair, whole pair or

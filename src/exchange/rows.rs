@@ -205,10 +205,9 @@ impl Plan {
     fn groups(&self, tile: TileId, continuing: bool) -> Vec<Group> {
         let mut controls: Vec<(u32, Control)> = vec![];
         for (index, receive) in self.receives.iter().enumerate() {
-            let before = index.checked_sub(1).filter(|_| continuing);
-            let before = before.map(|before| &self.receives[before]);
+            let before = index.checked_sub(1).map(|before| &self.receives[before]);
             let after = self.receives.get(index + 1);
-            receive.controls(tile, before, after, &mut controls);
+            receive.controls(tile, [before, after], continuing, &mut controls);
         }
         controls.sort_unstable();
         let mut groups: Vec<Group> = vec![];
@@ -231,8 +230,8 @@ impl Receive {
     fn controls(
         &self,
         tile: TileId,
-        before: Option<&Receive>,
-        after: Option<&Receive>,
+        [before, after]: [Option<&Receive>; 2],
+        continuing: bool,
         controls: &mut Vec<(u32, Control)>,
     ) {
         let end = self.window + self.items;
@@ -240,14 +239,24 @@ impl Receive {
         let pointer = Pic { format: false, value: self.address / 4 };
         let select = |paired, source| Control::Xpic(Xpic { paired, source });
         if !self.paired {
-            controls.push((self.window, select(false, self.source.physical().0)));
+            // The source before stays selected where this one follows at once.
+            let selected = before.is_some_and(|last| {
+                !last.paired
+                    && last.source == self.source
+                    && last.window + last.items == self.window
+            });
+            if !selected {
+                controls.push((self.window, select(false, self.source.physical().0)));
+            }
             // A direct cut-over needs no release (rule R4).
             if after.is_none_or(|next| next.paired || next.window != end) {
                 controls.push((end, select(false, NO_SOURCE)));
             }
             // A continuing pointer needs no new one (rule R5).
-            let continues = before
-                .is_some_and(|last| !last.paired && last.address + 4 * last.items == self.address);
+            let continues = continuing
+                && before.is_some_and(|last| {
+                    !last.paired && last.address + 4 * last.items == self.address
+                });
             if !continues {
                 controls.push((arrival, Control::Pic(pointer)));
             }
