@@ -28,13 +28,17 @@ pub struct Bounds {
 impl Bounds {
     /// The bounds of a phase.
     pub fn new(phase: &Phase) -> Bounds {
-        let narrow = Jobs::new(phase, |_| false);
-        let ordinary = Loads::new(&narrow, &narrow).bound();
-        if !(0..phase.len()).any(|index| phase.pairable(index)) {
-            return Bounds { ordinary, any: ordinary };
-        }
-        let wide = Jobs::new(phase, |index| phase.pairable(index));
-        Bounds { ordinary, any: Loads::new(&narrow, &wide).bound() }
+        let wide = (0..phase.len())
+            .any(|index| phase.pairable(index))
+            .then(|| Jobs::new(phase, |index| phase.pairable(index)));
+        Bounds::of(&Jobs::new(phase, |_| false), wide.as_ref())
+    }
+
+    /// The bounds of a phase's jobs: all 32-bit, and those 64-bit that can be, if any can.
+    pub fn of(narrow: &Jobs, wide: Option<&Jobs>) -> Bounds {
+        let ordinary = Loads::new(narrow, narrow).bound();
+        let any = wide.map_or(ordinary, |wide| Loads::new(narrow, wide).bound());
+        Bounds { ordinary, any }
     }
 }
 

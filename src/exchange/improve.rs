@@ -33,7 +33,7 @@ impl<'a> Improver<'a> {
         let Some(back) = place(&self.back, &order, Rules::Lanes, u32::MAX, &|| false) else {
             return order;
         };
-        let end = |index: u32| back[index as usize] + self.back.job(index as usize).items;
+        let end = |index: u32| back.events[index as usize] + self.back.job(index as usize).items;
         order.sort_by_cached_key(|index| (Reverse(end(*index)), *index));
         order
     }

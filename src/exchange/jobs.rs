@@ -4,7 +4,7 @@
 use crate::target::topology::paired_time;
 use crate::target::{TileId, route, time_to_mux};
 
-use super::lanes::element_mask;
+use super::lanes::{contended, element_mask};
 use super::phase::Phase;
 
 /// One transfer at one width.
@@ -22,7 +22,7 @@ pub struct Job {
     pub least: u32,
     /// Events from the start to the last receiver's row end.
     pub tail: u32,
-    /// Memory elements that are read.
+    /// Memory elements that are read, of those that the sender's tile writes too.
     pub mask: u32,
     first: u32,
     last: u32,
@@ -41,7 +41,7 @@ pub struct End {
     pub early: bool,
     /// Start of the time for which memory is written, relative to the send's.
     pub write: i32,
-    /// Memory elements that are written.
+    /// Memory elements that are written, of those that the tile reads too.
     pub mask: u32,
 }
 
@@ -60,8 +60,9 @@ impl Jobs {
     /// The transfers of `phase`; those for which `wide` says so are 64-bit.
     pub fn new(phase: &Phase, wide: impl Fn(usize) -> bool) -> Jobs {
         let mut jobs = Jobs { tiles: phase.tiles(), ..Jobs::default() };
+        let contended = contended(phase);
         for index in 0..phase.len() {
-            jobs.add(phase, index, wide(index));
+            jobs.add(phase, index, wide(index), &contended);
         }
         jobs
     }
@@ -79,10 +80,14 @@ impl Jobs {
         jobs
     }
 
-    fn add(&mut self, phase: &Phase, index: usize, paired: bool) {
+    fn add(&mut self, phase: &Phase, index: usize, paired: bool, contended: &[u32]) {
         let transfer = phase.transfer(index);
         let source = transfer.source;
         let items = if paired { transfer.words / 2 } else { transfer.words };
+        let mask = |tile: TileId, address| match contended[usize::from(tile.0)] {
+            0 => 0,
+            contended => element_mask(address, transfer.words) & contended,
+        };
         let first = self.ends.len() as u32;
         let (mut least, mut tail) = (0, 0);
         for &(tile, address) in transfer.destinations {
@@ -90,7 +95,7 @@ impl Jobs {
             least = least.min(time);
             let window = if paired { paired_time(source, tile) } else { time + 1 };
             let early = paired && route(source, tile).destination_is_early;
-            let mask = element_mask(address, transfer.words);
+            let mask = mask(tile, address);
             let row = tile.row();
             let arrival = if paired { 53 } else { 52 } + 2 * row as i32;
             let end = End { tile, row, window, early, write: window + arrival, mask };
@@ -104,7 +109,7 @@ impl Jobs {
             natural: -least as u32,
             least: LEAST,
             tail: tail.max(0) as u32,
-            mask: element_mask(transfer.source_address, transfer.words),
+            mask: mask(source, transfer.source_address),
             first,
             last: self.ends.len() as u32,
         });

@@ -3,6 +3,8 @@
 use crate::target::sram::elements;
 use crate::target::{Address, Bytes};
 
+use super::phase::Phase;
+
 /// Busy intervals of a lane, sorted and disjoint. Gaps that are too short for any message count as
 /// busy: nothing is lost, and a full lane is one interval.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +80,7 @@ pub enum Care {
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
     events: Vec<u8>,
+    doubled: bool,
 }
 
 const SELECT: u8 = 1;
@@ -103,6 +106,12 @@ impl Controls {
             self.events.resize((at + 1).next_power_of_two(), 0);
         }
         self.events[at] |= flag;
+        self.doubled |= is_double(self.events[at]);
+    }
+
+    /// Whether two controls take effect at once anywhere.
+    pub fn doubled(&self) -> bool {
+        self.doubled
     }
 
     /// Whether a control may take effect at `event`: it does not meet another one that it must not
@@ -173,13 +182,32 @@ impl Accesses {
         near.filter(|span| span.1 > start && span.2 & mask != 0).map(|span| span.1).max()
     }
 
-    /// Adds an access.
+    /// Adds an access; one to no element that matters is none.
     pub fn add(&mut self, start: u32, end: u32, mask: u32) {
+        if mask == 0 {
+            return;
+        }
         let at = self.spans.partition_point(|span| span.0 < start);
         self.spans.insert(at, (start, end, mask));
         self.all |= mask;
         self.longest = self.longest.max(end - start);
     }
+}
+
+/// Of every tile, the memory elements that a phase both reads and writes: only there must accesses
+/// keep apart (rule M1).
+pub fn contended(phase: &Phase) -> Vec<u32> {
+    let tiles = usize::from(phase.tiles());
+    let (mut read, mut written) = (vec![0_u32; tiles], vec![0_u32; tiles]);
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let mask = |address| element_mask(address, transfer.words);
+        read[usize::from(transfer.source.0)] |= mask(transfer.source_address);
+        for (tile, address) in transfer.destinations {
+            written[usize::from(tile.0)] |= mask(*address);
+        }
+    }
+    read.into_iter().zip(written).map(|(read, written)| read & written).collect()
 }
 
 /// The elements that some words lie in, one bit each.

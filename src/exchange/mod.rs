@@ -156,24 +156,17 @@ fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Exchange
 /// Identity of everything that a schedule depends on: who sends how much to whom, what can be
 /// paired, and memory elements where a tile could read and write the same one.
 pub fn shape(phase: &Phase) -> [u8; 32] {
-    let tiles = usize::from(phase.tiles());
-    let (mut read, mut written) = (vec![0_u32; tiles], vec![0_u32; tiles]);
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        let mask = |address| lanes::element_mask(address, transfer.words);
-        read[usize::from(transfer.source.0)] |= mask(transfer.source_address);
-        for (tile, address) in transfer.destinations {
-            written[usize::from(tile.0)] |= mask(*address);
-        }
-    }
+    let contended = lanes::contended(phase);
     let mut hasher = blake3::Hasher::new();
     let mut bytes = Vec::with_capacity(64);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
         let mut end = |tile: TileId, address| {
-            let at = usize::from(tile.0);
-            let mixed = read[at] & written[at] != 0;
-            let mask = if mixed { lanes::element_mask(address, transfer.words) } else { 0 };
+            let contended = contended[usize::from(tile.0)];
+            let mask = match contended {
+                0 => 0,
+                _ => lanes::element_mask(address, transfer.words) & contended,
+            };
             bytes.extend(tile.0.to_le_bytes());
             bytes.extend(mask.to_le_bytes());
         };
@@ -193,36 +186,28 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
 /// # Errors
 /// As [`schedule`].
 pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
-    let bounds = Bounds::new(phase);
     let eligible: Vec<bool> = (0..phase.len()).map(|index| phase.pairable(index)).collect();
     let candidates = eligible.iter().filter(|eligible| **eligible).count() as u32;
-    let of_widths = |wide: &[bool], bound| {
-        search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)
-    };
+    let narrow = Jobs::new(phase, |_| false);
+    let wide = (candidates > 0).then(|| Jobs::new(phase, |index| eligible[index]));
+    let bounds = Bounds::of(&narrow, wide.as_ref());
     let ordinary = match options.width {
         Width::Paired if candidates > 0 => None,
-        _ => Some(of_widths(&vec![false; phase.len()], bounds.ordinary)?),
+        _ => Some(search::best(phase, &narrow, options, bounds.ordinary)?),
     };
-    let paired = match options.width {
-        Width::Ordinary => None,
-        _ if candidates == 0 => None,
-        _ => Some(of_widths(&eligible, bounds.any)?),
+    let paired = match (options.width, &wide) {
+        (Width::Ordinary, _) | (_, None) => None,
+        (_, Some(wide)) => Some(search::best(phase, wide, options, bounds.any)?),
     };
-    let mut mixed: Option<(u32, Vec<Start>)> = None;
-    let near = |found: &Option<(u32, Vec<Start>)>| {
+    let near = |found: &Option<Found>| {
         found.as_ref().is_some_and(|(horizon, _)| *horizon <= search::goal(bounds.any))
     };
     let settled = options.effort == Effort::Fast || near(&ordinary) || near(&paired);
-    if options.width == Width::Automatic && !settled {
-        for wide in widths::mixtures(phase, bounds.any) {
-            let found = of_widths(&wide, bounds.any)?;
-            if mixed.as_ref().is_none_or(|best| found.0 < best.0) {
-                mixed = Some(found);
-            }
-        }
-    }
-    let horizon =
-        |attempt: &Option<(u32, Vec<Start>)>| attempt.as_ref().map(|(horizon, _)| *horizon);
+    let mixed = match options.width {
+        Width::Automatic if !settled => mixture(phase, options, bounds.any)?,
+        _ => None,
+    };
+    let horizon = |found: &Option<Found>| found.as_ref().map(|(horizon, _)| *horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
     let mixed_horizon = horizon(&mixed);
     // The first of equals: ordinary rows are the shortest.
@@ -244,4 +229,23 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         },
         shape: shape(phase),
     })
+}
+
+/// Horizon and starts.
+type Found = (u32, Vec<Start>);
+
+/// The best schedule with some of the eligible transfers 64-bit.
+fn mixture(
+    phase: &Phase,
+    options: &Options<'_>,
+    bound: u32,
+) -> Result<Option<Found>, ExchangeError> {
+    let mut best: Option<Found> = None;
+    for wide in widths::mixtures(phase, bound) {
+        let found = search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)?;
+        if best.as_ref().is_none_or(|best| found.0 < best.0) {
+            best = Some(found);
+        }
+    }
+    Ok(best)
 }

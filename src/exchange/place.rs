@@ -26,6 +26,15 @@ pub enum Rules<'a> {
     Lanes,
 }
 
+/// All jobs placed.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The event at which each starts.
+    pub events: Vec<u32>,
+    /// Tiles at which two controls take effect at once.
+    pub doubled: Vec<TileId>,
+}
+
 /// Everything placed on one tile.
 #[derive(Clone, Debug, Default)]
 struct Tile {
@@ -39,15 +48,15 @@ struct Tile {
 /// Jobs placed between two looks at whether to stop.
 const PATIENCE: usize = 1024;
 
-/// Places all jobs in the order given: the event at which each starts. `None` if one ends after
-/// `limit`, or if `stopped` says so on the way.
+/// Places all jobs in the order given. `None` if one ends after `limit`, or if `stopped` says so on
+/// the way.
 pub fn place(
     jobs: &Jobs,
     order: &[u32],
     rules: Rules<'_>,
     limit: u32,
     stopped: &dyn Fn() -> bool,
-) -> Option<Vec<u32>> {
+) -> Option<Placed> {
     let mut events = vec![0; jobs.len()];
     let mut board = Board::new(jobs, rules);
     for (count, &index) in order.iter().enumerate() {
@@ -61,7 +70,9 @@ pub fn place(
         board.occupy(index as usize, event);
         events[index as usize] = event;
     }
-    Some(events)
+    let doubled = |tile: &TileId| board.tile(*tile).controls.doubled();
+    let doubled = (0..jobs.tiles()).map(TileId).filter(doubled).collect();
+    Some(Placed { events, doubled })
 }
 
 /// What jobs that start at `events` are for a row.

@@ -35,7 +35,7 @@ pub struct RowError {
 pub const RETURN: Instruction = Instruction::Br { register: 10 };
 
 /// A send of one tile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Send {
     start: u32,
     items: u32,
@@ -45,7 +45,7 @@ struct Send {
 }
 
 /// A receive of one tile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Receive {
     /// Start of the source window.
     window: u32,
@@ -56,11 +56,12 @@ struct Receive {
     paired: bool,
 }
 
-/// What a tile does in a phase.
-#[derive(Clone, Debug, Default)]
-struct Plan {
-    sends: Vec<Send>,
-    receives: Vec<Receive>,
+/// What a tile does in a phase, in time order.
+#[derive(Clone, Copy, Debug)]
+struct Plan<'a> {
+    tile: TileId,
+    sends: &'a [Send],
+    receives: &'a [Receive],
     horizon: u32,
 }
 
@@ -69,81 +70,123 @@ struct Plan {
 /// # Errors
 /// All tiles whose rows have no encoding.
 pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
-    each_tile(phase, starts, |tile, plan| {
+    let mut plans = Plans::new(phase, starts);
+    let mut writer = Writer::default();
+    let (mut rows, mut failed) = (vec![], vec![]);
+    for tile in (0..phase.tiles()).map(TileId) {
+        let Some(plan) = plans.of(tile) else { continue };
         // Without pointers that continue a row is longer, but is known to have an encoding.
-        let writer = plan.write(tile, true).or_else(|_| plan.write(tile, false))?;
-        Ok(Row { tile, words: writer.finish(), horizon: plan.horizon })
-    })
-}
-
-/// The phase's horizon, if its rows can be encoded at any addresses: with a pointer for every
-/// receive, whether or not it would continue the one before.
-///
-/// # Errors
-/// All tiles whose rows have no encoding.
-pub fn horizon(phase: &Phase, starts: &[Start]) -> Result<u32, Vec<RowError>> {
-    let horizons = each_tile(phase, starts, |tile, plan| {
-        plan.write(tile, false)?;
-        Ok(plan.horizon)
-    })?;
-    Ok(horizons.into_iter().max().unwrap_or(0))
-}
-
-fn each_tile<T>(
-    phase: &Phase,
-    starts: &[Start],
-    mut work: impl FnMut(TileId, &Plan) -> Result<T, RowError>,
-) -> Result<Vec<T>, Vec<RowError>> {
-    let mut done = vec![];
-    let mut failed = vec![];
-    for (tile, mut plan) in (0..).map(TileId).zip(plans(phase, starts)) {
-        if plan.horizon == 0 {
-            continue;
-        }
-        plan.sends.sort_unstable_by_key(|send| send.start);
-        plan.receives.sort_unstable_by_key(|receive| receive.window);
-        match work(tile, &plan) {
-            Ok(result) => done.push(result),
+        match writer.write(&plan, true).or_else(|_| writer.write(&plan, false)) {
+            Ok(()) => rows.push(Row { tile, words: writer.finish(), horizon: plan.horizon }),
             Err(error) => failed.push(error),
         }
     }
-    if failed.is_empty() { Ok(done) } else { Err(failed) }
+    if failed.is_empty() { Ok(rows) } else { Err(failed) }
 }
 
-fn plans(phase: &Phase, starts: &[Start]) -> Vec<Plan> {
-    let mut plans = vec![Plan::default(); phase.tiles().into()];
-    for (index, start) in starts.iter().enumerate() {
-        let transfer = phase.transfer(index);
+/// Whether the rows of `tiles` can be encoded at any addresses: with a pointer for every receive,
+/// whether or not it would continue the one before.
+///
+/// # Errors
+/// All tiles whose rows have no encoding.
+pub fn encodable(phase: &Phase, starts: &[Start], tiles: &[TileId]) -> Result<(), Vec<RowError>> {
+    if tiles.is_empty() {
+        return Ok(());
+    }
+    let mut plans = Plans::new(phase, starts);
+    let mut writer = Writer::default();
+    let plan = |tile: &TileId| plans.of(*tile).and_then(|plan| writer.write(&plan, false).err());
+    let failed: Vec<RowError> = tiles.iter().filter_map(plan).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed) }
+}
+
+/// What all tiles do in a phase.
+struct Plans {
+    /// By sender.
+    sends: Vec<Send>,
+    /// By receiver.
+    receives: Vec<Receive>,
+    /// Where a tile's sends and receives end.
+    ends: Vec<(u32, u32)>,
+    horizons: Vec<u32>,
+}
+
+impl Plans {
+    fn new(phase: &Phase, starts: &[Start]) -> Plans {
+        let tiles = usize::from(phase.tiles());
+        let mut ends = vec![(0, 0); tiles];
+        for index in 0..phase.len() {
+            let transfer = phase.transfer(index);
+            ends[usize::from(transfer.source.0)].0 += 1;
+            transfer.destinations.iter().for_each(|(tile, _)| ends[usize::from(tile.0)].1 += 1);
+        }
+        // Where each tile's begin; filling moves them to the ends.
+        let (mut sends, mut receives) = (0, 0);
+        for end in &mut ends {
+            let counts = std::mem::replace(end, (sends, receives));
+            (sends, receives) = (sends + counts.0, receives + counts.1);
+        }
+        let mut plans = Plans {
+            sends: vec![Send::default(); sends as usize],
+            receives: vec![Receive::default(); receives as usize],
+            ends,
+            horizons: vec![0; tiles],
+        };
+        for (index, start) in starts.iter().enumerate() {
+            plans.add(&phase.transfer(index), *start);
+        }
+        plans
+    }
+
+    fn add(&mut self, transfer: &Transfer<'_>, start: Start) {
+        let source = transfer.source;
         let items = if start.paired { transfer.words / 2 } else { transfer.words };
         let end = (start.event + items).max(start.event - start.natural + 6);
-        let sender = &mut plans[usize::from(transfer.source.0)];
-        sender.sends.push(Send {
+        let at = &mut self.ends[usize::from(source.0)].0;
+        self.sends[*at as usize] = Send {
             start: start.event,
             items,
             address: transfer.source_address.0 / if start.paired { 8 } else { 4 },
-            sctl: sctl(&transfer, start.paired),
-        });
-        sender.horizon = sender.horizon.max(end);
+            sctl: sctl(transfer, start.paired),
+        };
+        *at += 1;
+        self.ends_at(source, end);
         if start.paired {
-            let partner = &mut plans[usize::from(transfer.source.partner().0)];
-            partner.horizon = partner.horizon.max(end);
+            self.ends_at(source.partner(), end);
         }
         for &(tile, address) in transfer.destinations {
             let time = if start.paired {
-                paired_time(transfer.source, tile)
+                paired_time(source, tile)
             } else {
-                time_to_mux(transfer.source, tile) + 1
+                time_to_mux(source, tile) + 1
             };
             let window = start.event.wrapping_add_signed(time);
-            let source = transfer.source;
             let receive =
                 Receive { window, items, source, address: address.0, paired: start.paired };
-            let plan = &mut plans[usize::from(tile.0)];
-            plan.horizon = plan.horizon.max(receive.horizon(tile));
-            plan.receives.push(receive);
+            self.ends_at(tile, receive.horizon(tile));
+            let at = &mut self.ends[usize::from(tile.0)].1;
+            self.receives[*at as usize] = receive;
+            *at += 1;
         }
     }
-    plans
+
+    fn ends_at(&mut self, tile: TileId, event: u32) {
+        let horizon = &mut self.horizons[usize::from(tile.0)];
+        *horizon = event.max(*horizon);
+    }
+
+    /// What one tile does; `None` if nothing.
+    fn of(&mut self, tile: TileId) -> Option<Plan<'_>> {
+        let at = usize::from(tile.0);
+        let horizon = self.horizons[at];
+        let first = at.checked_sub(1).map_or((0, 0), |before| self.ends[before]);
+        let end = self.ends[at];
+        let sends = &mut self.sends[first.0 as usize..end.0 as usize];
+        sends.sort_unstable_by_key(|send| send.start);
+        let receives = &mut self.receives[first.1 as usize..end.1 as usize];
+        receives.sort_unstable_by_key(|receive| receive.window);
+        (horizon > 0).then_some(Plan { tile, sends, receives, horizon })
+    }
 }
 
 /// Directions and width of a send (`target/ipu21.md` §1.3).
@@ -180,50 +223,6 @@ struct Group {
     event: u32,
     pic: Option<Pic>,
     xpic: Option<Xpic>,
-}
-
-impl Plan {
-    /// The instructions; with `continuing`, pointers that continue are left out (rule R5).
-    fn write(&self, tile: TileId, continuing: bool) -> Result<Writer, RowError> {
-        let groups = self.groups(tile, continuing);
-        let mut writer = Writer::default();
-        let mut next = 0;
-        let fail = |event| RowError { tile, event };
-        for send in &self.sends {
-            let end = groups[next..].partition_point(|group| group.event <= send.start) + next;
-            writer.gap(&groups[next..end], send.start).map_err(fail)?;
-            let inside =
-                groups[end..].partition_point(|group| group.event <= send.start + send.items);
-            writer.send(send, &groups[end..end + inside]).map_err(fail)?;
-            next = end + inside;
-        }
-        writer.gap(&groups[next..], self.horizon).map_err(fail)?;
-        Ok(writer)
-    }
-
-    /// All controls, grouped by event.
-    fn groups(&self, tile: TileId, continuing: bool) -> Vec<Group> {
-        let mut controls: Vec<(u32, Control)> = vec![];
-        for (index, receive) in self.receives.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| &self.receives[before]);
-            let after = self.receives.get(index + 1);
-            receive.controls(tile, [before, after], continuing, &mut controls);
-        }
-        controls.sort_unstable();
-        let mut groups: Vec<Group> = vec![];
-        for (event, control) in controls {
-            if groups.last().is_none_or(|last| last.event != event) {
-                groups.push(Group { event, ..Group::default() });
-            }
-            if let Some(group) = groups.last_mut() {
-                match control {
-                    Control::Pic(pic) => group.pic = Some(pic),
-                    Control::Xpic(xpic) => group.xpic = Some(xpic),
-                }
-            }
-        }
-        groups
-    }
 }
 
 impl Receive {
@@ -274,9 +273,11 @@ impl Receive {
     }
 }
 
-/// Instructions of a row so far.
+/// Instructions of a row so far. One writer writes all rows of a phase, to keep its memory.
 #[derive(Default)]
 struct Writer {
+    controls: Vec<(u32, Control)>,
+    groups: Vec<Group>,
     instructions: Vec<Instruction>,
     /// Words of all instructions so far.
     length: usize,
@@ -295,6 +296,56 @@ const FIRST_ITEMS: u32 = 64;
 const MORE_ITEMS: u32 = 4096;
 
 impl Writer {
+    /// Begins anew with a tile's row; with `continuing`, pointers that continue are left out (rule
+    /// R5).
+    fn write(&mut self, plan: &Plan<'_>, continuing: bool) -> Result<(), RowError> {
+        self.instructions.clear();
+        (self.length, self.cursor, self.splittable) = (0, 0, None);
+        self.group(plan, continuing);
+        let groups = std::mem::take(&mut self.groups);
+        let written = self.sends_and_gaps(plan, &groups);
+        self.groups = groups;
+        written.map_err(|event| RowError { tile: plan.tile, event })
+    }
+
+    fn sends_and_gaps(&mut self, plan: &Plan<'_>, groups: &[Group]) -> Result<(), u32> {
+        let mut next = 0;
+        let until = |next: usize, event: u32| {
+            let before = groups[next..].iter().take_while(|group| group.event <= event);
+            next + before.count()
+        };
+        for send in plan.sends {
+            let start = until(next, send.start);
+            self.gap(&groups[next..start], send.start)?;
+            next = until(start, send.start + send.items);
+            self.send(send, &groups[start..next])?;
+        }
+        self.gap(&groups[next..], plan.horizon)
+    }
+
+    /// All controls, grouped by event.
+    fn group(&mut self, plan: &Plan<'_>, continuing: bool) {
+        self.controls.clear();
+        for (index, receive) in plan.receives.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| &plan.receives[before]);
+            let after = plan.receives.get(index + 1);
+            receive.controls(plan.tile, [before, after], continuing, &mut self.controls);
+        }
+        self.controls.sort_unstable_by_key(|control| control.0);
+        self.groups.clear();
+        for &(event, control) in &self.controls {
+            if self.groups.last().is_none_or(|last| last.event != event) {
+                self.groups.push(Group { event, ..Group::default() });
+            }
+            if let Some(group) = self.groups.last_mut() {
+                match control {
+                    Control::Pic(pic) => group.pic = Some(pic),
+                    Control::Xpic(xpic) => group.xpic = Some(xpic),
+                }
+            }
+        }
+    }
+
     fn push(&mut self, instruction: Instruction) {
         let events = instruction.events().unwrap_or(0);
         if events >= 2 {
@@ -407,7 +458,7 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(mut self) -> Vec<u32> {
+    fn finish(&mut self) -> Vec<u32> {
         self.push(RETURN);
         let mut words = Vec::with_capacity(self.length);
         for instruction in &self.instructions {

@@ -5,7 +5,7 @@ use super::jobs::Jobs;
 use super::lanes::Care;
 use super::orders;
 use super::phase::{ExchangeError, Phase};
-use super::place::{Rules, Start, place, starts};
+use super::place::{Placed, Rules, Start, place, starts};
 use super::rows;
 use super::{Effort, Options};
 
@@ -201,15 +201,17 @@ impl Search<'_> {
             if placed.is_none() && stopped() {
                 return Err(ExchangeError::Stopped);
             }
-            return Ok(placed.map(|events| (self.jobs.horizon(&events), events)));
+            return Ok(placed.map(|placed| (self.jobs.horizon(&placed.events), placed.events)));
         }
         let mut cares = vec![self.care; self.jobs.tiles().into()];
         loop {
-            let Some(events) = place(self.jobs, order, Rules::All(&cares), limit, &stopped) else {
+            let Some(placed) = place(self.jobs, order, Rules::All(&cares), limit, &stopped) else {
                 return if stopped() { Err(ExchangeError::Stopped) } else { Ok(None) };
             };
-            match rows::horizon(self.phase, &starts(self.jobs, &events)) {
-                Ok(horizon) => return Ok(Some((horizon, events))),
+            let Placed { events, doubled } = placed;
+            // Only two controls at once can be at odds with where words lie.
+            match rows::encodable(self.phase, &starts(self.jobs, &events), &doubled) {
+                Ok(()) => return Ok(Some((self.jobs.horizon(&events), events))),
                 Err(failed) => {
                     let mut changed = false;
                     for error in &failed {
