@@ -158,7 +158,11 @@ impl Jobs {
 
     /// The receivers of a job.
     pub fn ends(&self, index: usize) -> &[End] {
-        let job = &self.jobs[index];
+        self.ends_of(&self.jobs[index])
+    }
+
+    /// The receivers of one of these jobs.
+    pub fn ends_of(&self, job: &Job) -> &[End] {
         &self.ends[job.first as usize..job.last as usize]
     }
 

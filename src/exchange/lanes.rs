@@ -1,7 +1,7 @@
 //! What is already placed on one tile: lanes, controls, memory accesses.
 
-use crate::target::sram::elements;
-use crate::target::{Address, Bytes};
+use crate::target::Address;
+use crate::target::sram::element;
 
 use super::phase::Phase;
 
@@ -33,8 +33,29 @@ impl Lane {
         start
     }
 
+    /// No message can start in `[from, to)`, whose first event is free: keeps [`Lane::earliest`]
+    /// from looking there again.
+    pub fn exclude(&mut self, from: u32, to: u32) {
+        let at = self.busy.partition_point(|interval| interval.1 <= from);
+        let gap_start = at.checked_sub(1).map_or(0, |before| self.busy[before].1);
+        let gap_end = self.busy.get(at).map_or(u32::MAX, |interval| interval.0);
+        let none_before = from == gap_start;
+        let none_after = to >= gap_end || gap_end - to < self.shortest;
+        match (none_before, none_after) {
+            (true, true) => self.occupy(gap_start, gap_end),
+            (true, false) => self.occupy(gap_start, to),
+            (false, true) if from + self.shortest <= gap_end => {
+                self.occupy(from + self.shortest - 1, gap_end);
+            }
+            (false, _) => {}
+        }
+    }
+
     /// Occupies `[start, end)`, which must be free.
     pub fn occupy(&mut self, start: u32, end: u32) {
+        if start == end {
+            return;
+        }
         let at = self.busy.partition_point(|interval| interval.0 < start);
         let unusable = |gap: u32| gap == 0 || gap < self.shortest;
         let joins_left = at > 0 && unusable(start - self.busy[at - 1].1);
@@ -54,10 +75,9 @@ impl Lane {
 /// What takes effect at one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// An ordinary source select.
-    Select,
-    /// An ordinary release: gone where a select takes its place (rule R4).
-    Release,
+    /// An ordinary select or release. One may take the other's place (rule R4), and two of a kind
+    /// cannot meet as windows are apart.
+    Source,
     /// An ordinary pointer.
     Pointer,
     /// Anything paired: shares its event with nothing.
@@ -76,37 +96,50 @@ pub enum Care {
     Alone,
 }
 
-/// Controls and send starts of a tile: one byte an event, so that a look costs nothing.
+/// Controls and send starts of a tile: four bits an event, so that a look costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
     events: Vec<u8>,
     doubled: bool,
 }
 
-const SELECT: u8 = 1;
-const RELEASE: u8 = 2;
-const POINTER: u8 = 4;
-const PAIRED: u8 = 8;
-const START: u8 = 16;
-const MARKS: u8 = SELECT | RELEASE | POINTER | PAIRED;
+const SOURCE: u8 = 1;
+const POINTER: u8 = 2;
+const PAIRED: u8 = 4;
+const START: u8 = 8;
+const MARKS: u8 = SOURCE | POINTER | PAIRED;
+/// Two controls at once.
+const DOUBLE: u8 = SOURCE | POINTER;
 
-/// Whether two controls take effect at once.
-fn is_double(flags: u8) -> bool {
-    flags & POINTER != 0 && flags & (SELECT | RELEASE) != 0
+/// Events before the one that is looked at, in one look.
+const BEFORE: u32 = 2;
+/// Where the flags of an event, and of those beside it, are in a look.
+const HERE: u32 = 4 * BEFORE;
+const LAST: u32 = HERE - 4;
+const NEXT: u32 = HERE + 4;
+
+/// Flags at a place in a look.
+fn at(place: u32, flags: u8) -> u32 {
+    u32::from(flags) << place
 }
 
 impl Controls {
-    fn at(&self, event: u32) -> u8 {
-        self.events.get(event as usize).copied().unwrap_or(0)
+    /// The flags of five events around one, four bits each: the event itself lies at [`HERE`].
+    fn around(&self, event: u32) -> u32 {
+        let first = (event / 2) as usize;
+        let bytes = self.events.get(first..first + 4);
+        let flags = bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
+        flags >> (event % 2 * 4)
     }
 
     fn put(&mut self, event: u32, flag: u8) {
-        let at = event as usize;
-        if at >= self.events.len() {
-            self.events.resize((at + 1).next_power_of_two(), 0);
+        let at = event + BEFORE;
+        let (byte, shift) = ((at / 2) as usize, at % 2 * 4);
+        if byte + 4 > self.events.len() {
+            self.events.resize((byte + 4).next_power_of_two(), 0);
         }
-        self.events[at] |= flag;
-        self.doubled |= is_double(self.events[at]);
+        self.events[byte] |= flag << shift;
+        self.doubled |= self.events[byte] >> shift & DOUBLE == DOUBLE;
     }
 
     /// Whether two controls take effect at once anywhere.
@@ -117,40 +150,36 @@ impl Controls {
     /// Whether a control may take effect at `event`: it does not meet another one that it must not
     /// meet (rules C1, R4), nor the first two events of a send (rule S3).
     pub fn admits(&self, event: u32, mark: Mark, care: Care) -> bool {
-        let here = self.at(event);
-        let (last, before) = (self.at(event.wrapping_sub(1)), self.at(event.wrapping_sub(2)));
-        if (here | last) & START != 0 {
-            return false;
-        }
+        let flags = self.around(event);
         let (meets, joins) = match mark {
-            Mark::Select => (SELECT | PAIRED, POINTER),
-            Mark::Release => (RELEASE | PAIRED, POINTER),
-            Mark::Pointer => (POINTER | PAIRED, SELECT | RELEASE),
+            Mark::Source => (PAIRED, POINTER),
+            Mark::Pointer => (POINTER | PAIRED, SOURCE),
             Mark::Paired => (MARKS, 0),
         };
-        if here & meets != 0 {
+        let refused = at(HERE, meets | START) | at(LAST, START);
+        if flags & refused != 0 {
             return false;
         }
-        match (care, here & joins != 0) {
+        let doubled = |place: u32| flags & at(place, DOUBLE) == at(place, DOUBLE);
+        match (care, flags & at(HERE, joins) != 0) {
             (Care::Free, _) => true,
             (Care::Alone, joins) => !joins,
-            (Care::Apart, true) => (self.at(event + 1) | self.at(event + 2)) & MARKS == 0,
-            (Care::Apart, false) => !is_double(last) && !is_double(before),
+            (Care::Apart, true) => flags & (at(NEXT, MARKS) | at(NEXT + 4, MARKS)) == 0,
+            (Care::Apart, false) => !doubled(LAST) && !doubled(LAST - 4),
         }
     }
 
     /// Whether a send may start at `event` (rule S3).
     pub fn admits_start(&self, event: u32) -> bool {
-        (self.at(event) | self.at(event + 1)) & MARKS == 0
+        self.around(event) & (at(HERE, MARKS) | at(NEXT, MARKS)) == 0
     }
 
-    /// Adds a control. A select and a release at one event are one control (rule R4).
+    /// Adds a control.
     pub fn add(&mut self, event: u32, mark: Mark) {
         self.put(
             event,
             match mark {
-                Mark::Select => SELECT,
-                Mark::Release => RELEASE,
+                Mark::Source => SOURCE,
                 Mark::Pointer => POINTER,
                 Mark::Paired => PAIRED,
             },
@@ -212,5 +241,9 @@ pub fn contended(phase: &Phase) -> Vec<u32> {
 
 /// The elements that some words lie in, one bit each.
 pub fn element_mask(address: Address, words: u32) -> u32 {
-    elements(address, Bytes(4 * words)).fold(0, |mask, element| mask | 1 << element.0)
+    let last = Address(address.0.saturating_add(4 * words - 1));
+    match (element(address), element(last)) {
+        (Some(first), Some(last)) => (u32::MAX << first.0) & (u32::MAX >> (31 - last.0)),
+        _ => 0,
+    }
 }

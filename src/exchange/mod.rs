@@ -153,12 +153,15 @@ fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Exchange
     Ok(Scheduled { schedule: Arc::clone(schedule), rows })
 }
 
+/// Bytes that are hashed at once.
+const HASHED: usize = 1 << 15;
+
 /// Identity of everything that a schedule depends on: who sends how much to whom, what can be
 /// paired, and memory elements where a tile could read and write the same one.
 pub fn shape(phase: &Phase) -> [u8; 32] {
     let contended = lanes::contended(phase);
     let mut hasher = blake3::Hasher::new();
-    let mut bytes = Vec::with_capacity(64);
+    let mut bytes = Vec::with_capacity(2 * HASHED);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
         let mut end = |tile: TileId, address| {
@@ -175,9 +178,12 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
         bytes.extend(transfer.words.to_le_bytes());
         bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
         bytes.push(u8::from(phase.pairable(index)));
-        hasher.update(&bytes);
-        bytes.clear();
+        if bytes.len() >= HASHED {
+            hasher.update(&bytes);
+            bytes.clear();
+        }
     }
+    hasher.update(&bytes);
     *hasher.finalize().as_bytes()
 }
 

@@ -263,13 +263,13 @@ impl Phase {
             && aligned(transfer.source_address)
             && transfer.source.partner().0 < self.tiles
             && transfer.destinations.iter().all(|(tile, address)| {
-                let gap = 51 + 2 * tile.row();
+                let gap = || 51 + 2 * tile.row();
                 aligned(*address)
                     && has(tile.partner())
                     && !pair(*tile)
                     && items != 2
-                    && items != gap
-                    && items != gap + 2
+                    && items != gap()
+                    && items != gap() + 2
             })
     }
 }

@@ -45,6 +45,37 @@ struct Tile {
     writes: Accesses,
 }
 
+impl Tile {
+    /// The first event from `from` on at which the controls admit the start of a send.
+    fn admit_start(&mut self, from: u32) -> u32 {
+        let mut event = from;
+        while !self.controls.admits_start(event) {
+            event += 1;
+        }
+        if event > from {
+            self.transmit.exclude(from, event);
+        }
+        event
+    }
+
+    /// Events after `from` at which the controls admit a receive's window; where they do not, they
+    /// admit `none` of the others either.
+    fn admit_receive(&mut self, job: &Job, end: &End, from: u32, care: Care, none: bool) -> u32 {
+        let admitted = |window: u32| {
+            let fits = |(at, mark)| self.controls.admits(at, mark, care);
+            marks(job, end, window).into_iter().flatten().all(fits)
+        };
+        let mut window = from;
+        while !admitted(window) {
+            window += 1;
+        }
+        if none && window > from {
+            self.receive.exclude(from, window);
+        }
+        window - from
+    }
+}
+
 /// Jobs placed between two looks at whether to stop.
 const PATIENCE: usize = 1024;
 
@@ -59,16 +90,27 @@ pub fn place(
 ) -> Option<Placed> {
     let mut events = vec![0; jobs.len()];
     let mut board = Board::new(jobs, rules);
-    for (count, &index) in order.iter().enumerate() {
-        if count % PATIENCE == 0 && stopped() {
+    let (mut batch, mut ends): (Vec<Job>, Vec<End>) = (vec![], vec![]);
+    for some in order.chunks(PATIENCE) {
+        if stopped() {
             return None;
         }
-        let event = board.earliest(index as usize);
-        if jobs.job(index as usize).horizon(event) > limit {
-            return None;
+        // Jobs lie all over memory: copying many at once keeps each from being waited for.
+        batch.clear();
+        batch.extend(some.iter().map(|index| *jobs.job(*index as usize)));
+        ends.clear();
+        batch.iter().for_each(|job| ends.extend_from_slice(jobs.ends_of(job)));
+        let mut rest = ends.as_slice();
+        for (job, index) in batch.iter().zip(some) {
+            let (ends, left) = rest.split_at(jobs.ends_of(job).len());
+            rest = left;
+            let event = board.earliest(job, ends);
+            if job.horizon(event) > limit {
+                return None;
+            }
+            board.occupy(job, ends, event);
+            events[*index as usize] = event;
         }
-        board.occupy(index as usize, event);
-        events[index as usize] = event;
     }
     let doubled = |tile: &TileId| board.tile(*tile).controls.doubled();
     let doubled = (0..jobs.tiles()).map(TileId).filter(doubled).collect();
@@ -86,17 +128,20 @@ pub fn starts(jobs: &Jobs, events: &[u32]) -> Vec<Start> {
 
 /// All tiles of a phase, part of its jobs placed.
 struct Board<'a> {
-    jobs: &'a Jobs,
     rules: Rules<'a>,
     tiles: Vec<Tile>,
+    /// All jobs alike: where one cannot be received, none can.
+    uniform: bool,
 }
 
 impl<'a> Board<'a> {
-    fn new(jobs: &'a Jobs, rules: Rules<'a>) -> Board<'a> {
-        let shortest = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(1);
+    fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
+        let all = || (0..jobs.len()).map(|index| jobs.job(index));
+        let shortest = all().map(|job| job.items).min().unwrap_or(1);
+        let uniform = all().all(|job| job.items == shortest && !job.paired);
         let lane = Lane::new(shortest);
         let tile = Tile { transmit: lane.clone(), receive: lane, ..Tile::default() };
-        Board { jobs, rules, tiles: vec![tile; usize::from(jobs.tiles())] }
+        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], uniform }
     }
 
     fn tile(&self, tile: TileId) -> &Tile {
@@ -108,63 +153,62 @@ impl<'a> Board<'a> {
     }
 
     /// The earliest start that all lanes, controls and elements admit.
-    fn earliest(&self, index: usize) -> u32 {
-        let job = self.jobs.job(index);
-        let mut event = job.natural;
-        loop {
-            let before = event;
-            event = self.sender_earliest(job, event);
-            for end in self.jobs.ends(index) {
-                event = self.receiver_earliest(job, end, event);
+    fn earliest(&mut self, job: &Job, ends: &[End]) -> u32 {
+        let mut event = self.sender_earliest(job, job.natural);
+        let mut agreed = 1;
+        for end in ends.iter().map(Some).chain([None]).cycle() {
+            if agreed > ends.len() {
+                break;
             }
-            if event == before {
-                return event;
-            }
+            let admitted = match end {
+                Some(end) => self.receiver_earliest(job, end, event),
+                None => self.sender_earliest(job, event),
+            };
+            agreed = if admitted == event { agreed + 1 } else { 1 };
+            event = admitted;
         }
+        event
     }
 
-    fn sender_earliest(&self, job: &Job, from: u32) -> u32 {
-        let tile = self.tile(job.source);
-        let busy = |event| lane_end(job, event) - event;
-        let mut event = tile.transmit.earliest(from, busy(from));
-        if job.paired {
-            let partner = self.tile(job.source.partner());
-            event = partner.transmit.earliest(event, busy(event));
-        }
-        if self.rules != Rules::Lanes && !tile.controls.admits_start(event) {
-            return event + 1;
-        }
-        match tile.writes.conflict(event, job.sender_horizon(event), job.mask) {
-            Some(end) => end,
-            None => event,
-        }
+    /// The earliest start that the sender's tile admits.
+    fn sender_earliest(&mut self, job: &Job, from: u32) -> u32 {
+        let busy = lane_end(job, from) - from;
+        settle(from, |from| {
+            let mut event = self.tile(job.source).transmit.earliest(from, busy);
+            if job.paired {
+                let partner = self.tile(job.source.partner());
+                event = partner.transmit.earliest(event, busy);
+            }
+            if self.rules != Rules::Lanes {
+                event = self.tile_mut(job.source).admit_start(event);
+            }
+            let tile = self.tile(job.source);
+            tile.writes.conflict(event, job.sender_horizon(event), job.mask).unwrap_or(event)
+        })
     }
 
-    fn receiver_earliest(&self, job: &Job, end: &End, from: u32) -> u32 {
-        let tile = self.tile(end.tile);
-        let window = from.wrapping_add_signed(end.window);
+    /// The earliest start that a receiver admits.
+    fn receiver_earliest(&mut self, job: &Job, end: &End, from: u32) -> u32 {
+        let (rules, uniform) = (self.rules, self.uniform);
+        let tile = self.tile_mut(end.tile);
         // A paired window keeps an event on both sides for its own controls.
         let (before, length) = if job.paired { (1, job.items + 2) } else { (0, job.items) };
-        let found = tile.receive.earliest(window.saturating_sub(before), length) + before;
-        let event = from + found.saturating_sub(window);
-        if let Rules::All(cares) = self.rules {
-            let window = event.wrapping_add_signed(end.window);
-            let care = cares[usize::from(end.tile.0)];
-            let fits = |(at, mark)| tile.controls.admits(at, mark, care);
-            if !marks(job, end, window).into_iter().flatten().all(fits) {
-                return event + 1;
+        settle(from, |from| {
+            let window = from.wrapping_add_signed(end.window);
+            let found = tile.receive.earliest(window.saturating_sub(before), length) + before;
+            let mut event = from + found.saturating_sub(window);
+            if let Rules::All(cares) = rules {
+                let care = cares[usize::from(end.tile.0)];
+                event += tile.admit_receive(job, end, found.max(window), care, uniform);
             }
-        }
-        let (start, last) = write_span(job, end, event);
-        match tile.reads.conflict(start, last, end.mask) {
-            Some(free) => event + (free - start),
-            None => event,
-        }
+            let (start, last) = write_span(job, end, event);
+            let free = tile.reads.conflict(start, last, end.mask);
+            event + free.map_or(0, |free| free - start)
+        })
     }
 
-    fn occupy(&mut self, index: usize, event: u32) {
-        let (jobs, rules) = (self.jobs, self.rules);
-        let job = jobs.job(index);
+    fn occupy(&mut self, job: &Job, ends: &[End], event: u32) {
+        let rules = self.rules;
         let last = lane_end(job, event);
         let sender = self.tile_mut(job.source);
         sender.transmit.occupy(event, last);
@@ -175,7 +219,7 @@ impl<'a> Board<'a> {
         if job.paired {
             self.tile_mut(job.source.partner()).transmit.occupy(event, last);
         }
-        for end in jobs.ends(index) {
+        for end in ends {
             let window = event.wrapping_add_signed(end.window);
             let tile = self.tile_mut(end.tile);
             let side = u32::from(job.paired);
@@ -192,6 +236,18 @@ impl<'a> Board<'a> {
     }
 }
 
+/// The first event from `from` on that `earliest` leaves where it is.
+fn settle(from: u32, mut earliest: impl FnMut(u32) -> u32) -> u32 {
+    let mut event = from;
+    loop {
+        let next = earliest(event);
+        if next == event {
+            return event;
+        }
+        event = next;
+    }
+}
+
 /// End of the time for which a job takes its transmit lane: a borrowed one is held to the sender's
 /// horizon (`target/ipu21.md` §3.3).
 fn lane_end(job: &Job, event: u32) -> u32 {
@@ -204,8 +260,8 @@ fn marks(job: &Job, receiver: &End, window: u32) -> [Option<(u32, Mark)>; 5] {
     if !job.paired {
         let pointer = window + 52 + 2 * receiver.row;
         return [
-            Some((window, Mark::Select)),
-            Some((end, Mark::Release)),
+            Some((window, Mark::Source)),
+            Some((end, Mark::Source)),
             Some((pointer, Mark::Pointer)),
             None,
             None,

@@ -12,7 +12,7 @@ use super::{Effort, Options};
 /// Jobs and receivers that are placed for one phase and width, at most.
 const BUDGET: usize = 450_000;
 /// Larger phases get less, in proportion to this: placing one job takes longer there, too.
-const SHARE: usize = 6_000_000_000;
+const SHARE: usize = 4_000_000_000;
 
 /// Jobs and receivers from which on one rule has to do.
 const HUGE: usize = 500_000;
@@ -25,6 +25,11 @@ fn budget(work: usize) -> usize {
 
 /// Items from which on messages leave room enough between controls for all rows to encode, mostly.
 const LONG: u32 = 64;
+/// Jobs and receivers from which on a fast schedule keeps all controls apart: that costs events, but
+/// then every row encodes and none has to be tried.
+const MANY: usize = 20_000;
+/// Jobs and receivers from which on every schedule is a fast one.
+const ENORMOUS: usize = 2_000_000;
 /// Jobs up to which every order is tried.
 const FEW: usize = 6;
 /// Rules whose schedules are improved.
@@ -80,7 +85,12 @@ pub(super) fn best_events(
         Timing::Lanes => (bound, LANES_STALE),
     };
     let least = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(0);
-    let care = if least < LONG { Care::Apart } else { Care::Free };
+    let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
+    let care = match fast {
+        true if jobs.work() > MANY => Care::Alone,
+        _ if least < LONG => Care::Apart,
+        _ => Care::Free,
+    };
     let left = budget(jobs.work());
     let mut search = Search { phase, jobs, options, timing, goal, stale, care, left };
     let mut found = search.by_rules()?;
@@ -111,7 +121,7 @@ impl Search<'_> {
         let mut found: Vec<Found> = vec![];
         let full = self.options.effort == Effort::Full;
         for rule in orders::rules(self.jobs) {
-            let enough = !full || self.left < 3 * self.jobs.work();
+            let enough = !full || 2 * self.left < 5 * self.jobs.work();
             if !found.is_empty() && (enough || found[0].0 <= self.goal) {
                 break;
             }
