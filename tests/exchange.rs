@@ -8,8 +8,8 @@
 
 use ipu_tune::check::{TileRow, Violations, Wanted, phase as check_phase};
 use ipu_tune::exchange::{
-    Bounds, Effort, ExchangeError, Options, Phase, Scheduled, Taken, TransferError, Width,
-    lower_bound, relocate, schedule, shape,
+    Bounds, Effort, ExchangeError, Options, Phase, Scheduled, Start, Taken, TransferError, Width,
+    lower_bound, n0, relocate, rows::encode, schedule, shape,
 };
 use ipu_tune::target::{Address, Control, Instruction, Pic, TileId, decode};
 use proptest::prelude::*;
@@ -441,6 +441,116 @@ fn controls_that_exclude_each_other_are_named() {
     }));
     row.1 = encoded(&instructions);
     assert!(check(&phase, &made, ROWS).unwrap_err().has("controls-meet"));
+}
+
+/// Messages that pass on what others brought: where each comes from is the number of an earlier one,
+/// or a word of its own; some write over what an earlier one read.
+fn chains() -> impl Strategy<Value = Vec<(Option<prop::sample::Index>, u16, u32, bool)>> {
+    let from = prop::option::weighted(0.7, any::<prop::sample::Index>());
+    prop::collection::vec((from, 0..TILES, 1..70_u32, any::<bool>()), 1..16)
+}
+
+fn chain(steps: &[(Option<prop::sample::Index>, u16, u32, bool)]) -> Phase {
+    let mut phase = Phase::new(TILES);
+    // Tile, address and words of what arrived; and of what was read and is still as it was.
+    let (mut arrived, mut read) = (vec![], vec![]);
+    for ((from, tile, words, over), number) in steps.iter().zip(0_u32..) {
+        let (words, fresh) = (2 * words, Address(0x60000 + 0x400 * number));
+        let picked = from.filter(|_| !arrived.is_empty()).map(|from| *from.get(&arrived));
+        let (source, address, words) = picked.unwrap_or((TileId(number as u16), fresh, words));
+        let other = |tile: TileId| tile != source;
+        let over = |at: &(TileId, Address, u32)| *over && other(at.0) && at.2 >= words;
+        let place = read.iter().position(over);
+        let (to, at) = match place.map(|place| read.swap_remove(place)) {
+            Some((tile, at, _)) => (tile, at),
+            None => (
+                TileId(if *tile == source.0 { (tile + 1) % TILES } else { *tile }),
+                Address(0x90000 + 0x400 * number),
+            ),
+        };
+        phase.add(source, address, &[(to, at)], words).unwrap();
+        if picked.is_none() {
+            read.push((source, address, words));
+        }
+        arrived.push((to, at, words));
+    }
+    phase.check_accesses().unwrap();
+    phase
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn words_are_passed_on_in_the_order_of_the_messages(steps in chains(), width in 0..3) {
+        let phase = chain(&steps);
+        let width = [Width::Automatic, Width::Ordinary, Width::Paired][width as usize];
+        for effort in [Effort::Fast, Effort::Full] {
+            let scheduled = schedule(&phase, &Options { width, effort, stop: None }).unwrap();
+            let found = check(&phase, &rows(&scheduled), ROWS);
+            prop_assert!(found.is_ok(), "{:?}", found.unwrap_err().list().first());
+            prop_assert_eq!(found.unwrap(), scheduled.schedule.horizon);
+            prop_assert!(lower_bound(&phase) <= scheduled.schedule.horizon);
+        }
+        let plain = n0::plan(&phase, &Options::default()).unwrap();
+        prop_assert_eq!(n0::check(&phase, &plain.starts), Ok(plain.horizon));
+    }
+}
+
+/// The reference's chain: six messages over four tiles.
+fn relay() -> Phase {
+    let mut phase = Phase::new(TILES);
+    for step in 0..6_u32 {
+        let tile = |step: u32| TileId((4 * (step % 4)) as u16);
+        let at = |step: u32| Address(0x60000 + 0x4000 * step);
+        phase.add(tile(step), at(step), &[(tile(step + 1), at(step + 1))], 512).unwrap();
+    }
+    phase
+}
+
+#[test]
+fn a_relay_waits_for_each_word_and_no_other_order_is_accepted() {
+    let phase = relay();
+    let scheduled = schedule(&phase, &Options::default()).unwrap();
+    assert!(check(&phase, &rows(&scheduled), ROWS).is_ok());
+    assert!(scheduled.schedule.horizon > 6 * 256, "one after the other");
+    // The same rows for messages that were meant the other way round.
+    let mut wanted = wanted(&phase);
+    wanted.reverse();
+    let rows: Vec<TileRow<'_>> = scheduled
+        .rows
+        .iter()
+        .map(|row| TileRow { tile: row.tile, address: ROWS, words: &row.words })
+        .collect();
+    assert!(check_phase(TILES, &rows, &wanted).unwrap_err().has("dependence"));
+    // A schedule of messages that have nothing to do with each other is another one.
+    let mut free = Phase::new(TILES);
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let from = Address(0x58000 + 0x4000 * (index as u32 % 2));
+        free.add(transfer.source, from, transfer.destinations, transfer.words).unwrap();
+    }
+    assert_ne!(shape(&free), shape(&phase));
+    let refused = relocate(&phase, &schedule(&free, &Options::default()).unwrap().schedule);
+    assert_eq!(refused.unwrap_err(), ExchangeError::OtherShape);
+}
+
+/// A message that is one event too early for what it passes on.
+#[test]
+fn a_message_that_passes_on_too_early_is_seen() {
+    let phase = relay();
+    let good = schedule(&phase, &Options { width: Width::Ordinary, ..Options::default() }).unwrap();
+    assert!(check(&phase, &rows(&good), ROWS).is_ok());
+    let mut starts = good.schedule.starts.clone();
+    starts.iter_mut().skip(1).for_each(|start| start.event -= 1);
+    let early = exchange_rows(&phase, &starts);
+    assert!(check(&phase, &early, ROWS).unwrap_err().has("dependence"));
+    assert!(n0::check(&phase, &[0; 6]).is_err());
+}
+
+fn exchange_rows(phase: &Phase, starts: &[Start]) -> Vec<(TileId, Vec<u32>)> {
+    let rows = encode(phase, starts).unwrap();
+    rows.into_iter().map(|row| (row.tile, row.words)).collect()
 }
 
 #[test]

@@ -30,10 +30,10 @@ const MOST_WORDS: u64 = 1 << 18;
 pub(super) fn compare(
     tile: TileId,
     arrived: Vec<Wanted>,
-    wanted: &[Wanted],
+    wanted: Vec<Wanted>,
     violations: &mut Violations,
 ) {
-    let (arrived, wanted) = (joined(arrived), joined(wanted.to_vec()));
+    let (arrived, wanted) = (joined(arrived), joined(wanted));
     if arrived == wanted
         && arrived.windows(2).all(|pair| pair[0].to.saturating_add(4 * pair[0].words) <= pair[1].to)
     {

@@ -1,4 +1,4 @@
-//! Memory accesses of one tile in one phase: rules M1, M2, M3, T2 and D1 (`target/ipu21.md` §2.5).
+//! Memory accesses of one tile in one phase: rules M1, M2, M3 and T2 (`target/ipu21.md` §2.5).
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,6 @@ impl Tile<'_> {
         self.conflicts(&by_element(&reads), &by_element(&writes), violations);
         self.alignment(violations);
         self.loopback(violations);
-        self.dependences(&reads, &writes, violations);
     }
 
     /// What sends read, until their sender's horizon.
@@ -162,23 +161,6 @@ impl Tile<'_> {
             let shared = touched(arrival.from).any(|from| touched(arrival.to).any(|to| to == from));
             if shared {
                 violations.add(Violation::Loopback { tile: self.tile, event: arrival.written });
-            }
-        }
-    }
-
-    /// Rule D1, in the strict form that programs here obey: no word is both sent and received.
-    fn dependences(&self, reads: &[Access], writes: &[Access], violations: &mut Violations) {
-        let mut written: Vec<(u32, u32)> = writes
-            .iter()
-            .map(|access| (access.address, access.address.saturating_add(access.bytes)))
-            .collect();
-        written.sort_unstable();
-        for read in reads {
-            let at = written.partition_point(|span| span.1 <= read.address);
-            let end = read.address.saturating_add(read.bytes);
-            if let Some(span) = written.get(at).filter(|span| span.0 < end) {
-                let (tile, address) = (self.tile, span.0.max(read.address));
-                violations.add(Violation::Dependence { tile, address });
             }
         }
     }

@@ -16,9 +16,17 @@ pub(super) struct Message {
     pub(super) end: u32,
     /// One past the last event at which its sender, and the partner of a paired sender, is busy.
     pub(super) horizon: u32,
+    natural: u32,
     sctl: u8,
     /// Who hears it, ascending, and how many of its items.
     receivers: Vec<(TileId, u32)>,
+}
+
+impl Message {
+    /// Events by which it starts later than it could (o of §2.3).
+    pub(super) fn shift(&self) -> u32 {
+        self.start.saturating_sub(self.natural)
+    }
 }
 
 /// Events from a natural start for which a sender is busy at least (§2.3).
@@ -40,9 +48,8 @@ pub(super) fn messages(rows: &[Decoded], arrivals: &[Vec<Arrival>]) -> Vec<Vec<M
         for message in messages {
             // Without a receiver nothing says when it could have started: nothing was shifted.
             let least = message.receivers.iter().map(|found| time_to_mux(source, found.0)).min();
-            let natural = least.map_or(message.start, |time| (-time).max(0) as u32);
-            let shift = message.start.saturating_sub(natural);
-            message.horizon = message.end.max(shift + LEAST_BUSY);
+            message.natural = least.map_or(message.start, |time| (-time).max(0) as u32);
+            message.horizon = message.end.max(message.shift() + LEAST_BUSY);
         }
     }
     all

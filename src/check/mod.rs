@@ -14,6 +14,7 @@ mod bindings;
 pub mod code;
 pub mod definitions;
 pub mod delivery;
+mod dependences;
 mod images;
 mod memory;
 mod messages;

@@ -10,7 +10,7 @@ use crate::space::check_recipe;
 use crate::target::{Bytes, TileId};
 
 use super::code::{self, Action, Image};
-use super::phase::{PhaseReport, TileRow, Wanted, phase};
+use super::phase::{PhaseReport, TileRow, Wanted, unordered_phase};
 use super::violation::{Violation, Violations};
 use super::{Checked, bindings, definitions, images, operands, placement};
 
@@ -273,7 +273,7 @@ fn phases(
             }
         }
         let wanted = wanted(program, index, addresses);
-        match phase(images.len() as u16, &tile_rows, &wanted) {
+        match unordered_phase(images.len() as u16, &tile_rows, &wanted) {
             Ok(report) => {
                 horizons[index] = report.get().horizon;
                 reports.push(report.into_inner());

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use crate::target::{NO_SOURCE, TileId};
 
 use super::arrivals::{Arrival, arrivals};
+use super::dependences::Dependences;
 use super::memory::{self, Receives};
 use super::messages::{self, Message};
 use super::rows::{Decoded, decode_row};
@@ -49,7 +50,8 @@ pub struct PhaseReport {
     pub row_words: (usize, usize),
 }
 
-/// Checks a phase of the logical tiles `0..tiles`: its rows do what is wanted and break no rule.
+/// Checks a phase of the logical tiles `0..tiles`: its rows do what is wanted, in program order where
+/// a word is both sent and received, and break no rule.
 ///
 /// # Errors
 /// Everything that is wrong.
@@ -57,6 +59,24 @@ pub fn phase(
     tiles: u16,
     rows: &[TileRow<'_>],
     wanted: &[Wanted],
+) -> Result<Checked<PhaseReport>, Violations> {
+    replay(tiles, rows, wanted, true)
+}
+
+/// As [`phase`], for what is wanted in no order: no word may be both sent and received.
+pub(super) fn unordered_phase(
+    tiles: u16,
+    rows: &[TileRow<'_>],
+    wanted: &[Wanted],
+) -> Result<Checked<PhaseReport>, Violations> {
+    replay(tiles, rows, wanted, false)
+}
+
+fn replay(
+    tiles: u16,
+    rows: &[TileRow<'_>],
+    wanted: &[Wanted],
+    ordered: bool,
 ) -> Result<Checked<PhaseReport>, Violations> {
     let mut violations = Violations::default();
     let mut decoded = vec![Decoded::default(); tiles.into()];
@@ -77,7 +97,7 @@ pub fn phase(
         decoded[usize::from(row.tile.0)] = found;
     }
     report.words = wanted.iter().map(|wanted| u64::from(wanted.words)).sum();
-    let mut wanted = wanted.to_vec();
+    let mut wanted: Vec<(Wanted, usize)> = wanted.iter().copied().zip(0..).collect();
     wanted.sort_unstable();
     let arrived: Vec<(Vec<Arrival>, Violations)> = (0..tiles)
         .into_par_iter()
@@ -99,6 +119,8 @@ pub fn phase(
     let found: Vec<Violations> =
         (0..tiles).into_par_iter().map(|tile| replay.tile(TileId(tile))).collect();
     found.into_iter().for_each(|other| violations.merge(other));
+    let order = ordered.then_some(wanted.as_slice());
+    Dependences { arrived: &arrived, messages: &messages, wanted: order }.check(&mut violations);
     if violations.is_empty() { Ok(Checked(report)) } else { Err(violations) }
 }
 
@@ -108,7 +130,7 @@ struct Replay<'a> {
     places: &'a [Option<u32>],
     arrived: &'a [Vec<Arrival>],
     messages: &'a [Vec<Message>],
-    wanted: &'a [Wanted],
+    wanted: &'a [(Wanted, usize)],
 }
 
 impl Replay<'_> {
@@ -128,8 +150,8 @@ impl Replay<'_> {
         if row.horizon < needed {
             violations.add(Violation::ShortRow { tile, horizon: row.horizon, needed });
         }
-        let first = self.wanted.partition_point(|wanted| wanted.tile < tile);
-        let end = self.wanted.partition_point(|wanted| wanted.tile <= tile);
+        let first = self.wanted.partition_point(|wanted| wanted.0.tile < tile);
+        let end = self.wanted.partition_point(|wanted| wanted.0.tile <= tile);
         let arrived = arrivals.iter().map(|a| Wanted {
             tile,
             to: a.to,
@@ -137,7 +159,8 @@ impl Replay<'_> {
             source: a.source,
             from: a.from,
         });
-        delivery::compare(tile, arrived.collect(), &self.wanted[first..end], &mut violations);
+        let wanted = self.wanted[first..end].iter().map(|wanted| wanted.0).collect();
+        delivery::compare(tile, arrived.collect(), wanted, &mut violations);
         violations
     }
 }

@@ -73,8 +73,8 @@ pub enum Violation {
     /// Not aligned for its width (rule M3).
     #[error("tile {tile}: address {address:#x} is not aligned for its transfer")]
     Alignment { tile: TileId, address: u32 },
-    /// A word is read and written in the same phase (rule D1).
-    #[error("tile {tile}: the word at {address:#x} is sent and received in one phase")]
+    /// A word is sent and received in the same phase, and not the later after the earlier (rule D1).
+    #[error("tile {tile}: the word at {address:#x} is sent and received, not one after the other")]
     Dependence { tile: TileId, address: u32 },
     /// A row ends before its last word is in memory.
     #[error("tile {tile}: the row ends at event {horizon}, its words need until {needed}")]

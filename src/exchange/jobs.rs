@@ -1,6 +1,8 @@
 //! A phase as the placement sees it: every transfer's lanes, latencies and memory elements, worked
 //! out once for all attempts.
 
+use std::collections::BTreeMap;
+
 use crate::target::topology::paired_time;
 use crate::target::{TileId, route, time_to_mux};
 
@@ -22,6 +24,8 @@ pub struct Job {
     pub least: u32,
     /// Events from the start to the last receiver's row end.
     pub tail: u32,
+    /// Events from the start until all is read and written (§2.3).
+    pub completion: u32,
     /// Memory elements that are read, of those that the sender's tile writes too.
     pub mask: u32,
     first: u32,
@@ -51,6 +55,8 @@ pub struct Jobs {
     tiles: u16,
     jobs: Vec<Job>,
     ends: Vec<End>,
+    /// The jobs for whose completion one has to wait, of those that have to.
+    earlier: BTreeMap<u32, Vec<u32>>,
 }
 
 /// A sender's row has at least so many events.
@@ -64,6 +70,9 @@ impl Jobs {
         for index in 0..phase.len() {
             jobs.add(phase, index, wide(index), &contended);
         }
+        for (earlier, later) in phase.dependences(|tile| contended[usize::from(tile.0)] != 0) {
+            jobs.earlier.entry(later as u32).or_default().push(earlier as u32);
+        }
         jobs
     }
 
@@ -72,7 +81,8 @@ impl Jobs {
     pub fn without_latency(phase: &Phase) -> Jobs {
         let mut jobs = Jobs::new(phase, |_| false);
         for job in &mut jobs.jobs {
-            *job = Job { natural: 0, least: 0, tail: job.items, mask: 0, ..*job };
+            let completion = job.items;
+            *job = Job { natural: 0, least: 0, tail: job.items, completion, mask: 0, ..*job };
         }
         for end in &mut jobs.ends {
             *end = End { window: 0, write: 0, mask: 0, ..*end };
@@ -89,7 +99,7 @@ impl Jobs {
             contended => element_mask(address, transfer.words) & contended,
         };
         let first = self.ends.len() as u32;
-        let (mut least, mut tail) = (0, 0);
+        let (mut least, mut tail, mut completion) = (0, 0, items as i32);
         for &(tile, address) in transfer.destinations {
             let time = time_to_mux(source, tile);
             least = least.min(time);
@@ -99,6 +109,7 @@ impl Jobs {
             let row = tile.row();
             let arrival = if paired { 53 } else { 52 } + 2 * row as i32;
             let end = End { tile, row, window, early, write: window + arrival, mask };
+            completion = completion.max(end.write + items as i32);
             tail = tail.max(window.saturating_add_unsigned(end.after(items, paired)));
             self.ends.push(end);
         }
@@ -109,6 +120,7 @@ impl Jobs {
             natural: -least as u32,
             least: LEAST,
             tail: tail.max(0) as u32,
+            completion: completion as u32,
             mask: mask(source, transfer.source_address),
             first,
             last: self.ends.len() as u32,
@@ -116,9 +128,9 @@ impl Jobs {
     }
 
     /// The same lanes and memory with time running backwards: what ended at the horizon starts at 0.
-    /// Controls are not carried over.
+    /// Neither controls nor what has to wait for what are carried over.
     pub fn reversed(&self) -> Jobs {
-        let mut back = self.clone();
+        let mut back = Jobs { earlier: BTreeMap::new(), ..self.clone() };
         for job in &mut back.jobs {
             for end in &mut back.ends[job.first as usize..job.last as usize] {
                 end.window = -end.window;
@@ -164,6 +176,48 @@ impl Jobs {
     /// The receivers of one of these jobs.
     pub fn ends_of(&self, job: &Job) -> &[End] {
         &self.ends[job.first as usize..job.last as usize]
+    }
+
+    /// An order in which no job comes before one that it has to wait for, else as given.
+    pub fn in_order(&self, order: &[u32]) -> Vec<u32> {
+        if self.earlier.is_empty() {
+            return order.to_vec();
+        }
+        let mut taken = vec![false; self.len()];
+        let mut sorted = Vec::with_capacity(order.len());
+        for &index in order {
+            self.take(index, &mut taken, &mut sorted);
+        }
+        sorted
+    }
+
+    /// Takes a job after all that it has to wait for; those come earlier in the phase, so this ends.
+    fn take(&self, index: u32, taken: &mut [bool], sorted: &mut Vec<u32>) {
+        // A chain may be as long as the phase: no recursion.
+        let mut waiting = vec![index];
+        while let Some(&index) = waiting.last() {
+            let open = |earlier: &&u32| !taken[**earlier as usize];
+            let next = self.earlier.get(&index).and_then(|earlier| earlier.iter().find(open));
+            if let Some(next) = next {
+                waiting.push(*next);
+                continue;
+            }
+            waiting.pop();
+            if !std::mem::replace(&mut taken[index as usize], true) {
+                sorted.push(index);
+            }
+        }
+    }
+
+    /// The earliest start of a job, those that it has to wait for starting at `events` (rule D1): it
+    /// waits in full, although its own natural start would leave time.
+    pub fn ready(&self, index: u32, job: &Job, events: &[u32]) -> u32 {
+        let Some(earlier) = self.earlier.get(&index) else { return job.natural };
+        let completion = |earlier: &u32| {
+            let at = *earlier as usize;
+            events[at] + self.jobs[at].completion
+        };
+        job.natural + earlier.iter().map(completion).max().unwrap_or(0)
     }
 
     /// Items that every tile sends (lends included) and receives.

@@ -33,29 +33,21 @@ impl Lane {
         start
     }
 
-    /// No message can start in `[from, to)`, whose first event is free: keeps [`Lane::earliest`]
-    /// from looking there again.
+    /// No message can start in `[from, to)`: keeps [`Lane::earliest`] from looking there again, where
+    /// that is the front of a gap.
     pub fn exclude(&mut self, from: u32, to: u32) {
         let at = self.busy.partition_point(|interval| interval.1 <= from);
         let gap_start = at.checked_sub(1).map_or(0, |before| self.busy[before].1);
         let gap_end = self.busy.get(at).map_or(u32::MAX, |interval| interval.0);
-        let none_before = from == gap_start;
-        let none_after = to >= gap_end || gap_end - to < self.shortest;
-        match (none_before, none_after) {
-            (true, true) => self.occupy(gap_start, gap_end),
-            (true, false) => self.occupy(gap_start, to),
-            (false, true) if from + self.shortest <= gap_end => {
-                self.occupy(from + self.shortest - 1, gap_end);
-            }
-            (false, _) => {}
+        // A long message may start before `from` and cover what follows.
+        if from == gap_start {
+            let no_start_left = to >= gap_end || gap_end - to < self.shortest;
+            self.occupy(gap_start, if no_start_left { gap_end } else { to });
         }
     }
 
     /// Occupies `[start, end)`, which must be free.
     pub fn occupy(&mut self, start: u32, end: u32) {
-        if start == end {
-            return;
-        }
         let at = self.busy.partition_point(|interval| interval.0 < start);
         let unusable = |gap: u32| gap == 0 || gap < self.shortest;
         let joins_left = at > 0 && unusable(start - self.busy[at - 1].1);
@@ -245,5 +237,102 @@ pub fn element_mask(address: Address, words: u32) -> u32 {
     match (element(address), element(last)) {
         (Some(first), Some(last)) => (u32::MAX << first.0) & (u32::MAX >> (31 - last.0)),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lanes as a flag an event, to compare with.
+    struct Events(Vec<bool>);
+
+    impl Events {
+        fn earliest(&self, from: u32, length: u32) -> u32 {
+            let free = |start: &u32| (*start..start + length).all(|event| !self.busy(event));
+            (from..).find(free).unwrap()
+        }
+
+        fn busy(&self, event: u32) -> bool {
+            self.0.get(event as usize).copied().unwrap_or(false)
+        }
+
+        fn occupy(&mut self, start: u32, end: u32) {
+            self.0.resize(self.0.len().max(end as usize), false);
+            self.0[start as usize..end as usize].fill(true);
+        }
+    }
+
+    /// Numbers below 2³¹, the same in every run.
+    fn numbers() -> impl FnMut(u32) -> u32 {
+        let mut state = 1_u64;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u32 % below
+        }
+    }
+
+    #[test]
+    fn a_lane_finds_what_events_one_by_one_find() {
+        let mut number = numbers();
+        for shortest in 1..6 {
+            let (mut lane, mut events) = (Lane::new(shortest), Events(vec![]));
+            for _ in 0..300 {
+                let (from, length) = (number(400), shortest + number(9));
+                let start = lane.earliest(from, length);
+                assert_eq!(start, events.earliest(from, length));
+                lane.occupy(start, start + length);
+                events.occupy(start, start + length);
+            }
+        }
+    }
+
+    #[test]
+    fn excluded_starts_are_never_found_and_no_others_are_lost() {
+        let mut number = numbers();
+        for shortest in 1..6 {
+            let (mut lane, mut events) = (Lane::new(shortest), Events(vec![]));
+            let mut excluded = Events(vec![]);
+            for _ in 0..300 {
+                let (from, length) = (number(400), shortest + number(9));
+                let start = lane.earliest(from, length);
+                let wanted = (from..).find(|start| {
+                    !excluded.busy(*start) && events.earliest(*start, length) == *start
+                });
+                // A start in the middle of a gap cannot be taken out of it.
+                assert!(start <= wanted.unwrap() && events.earliest(start, length) == start);
+                if number(3) == 0 {
+                    let to = start + 1 + number(12);
+                    lane.exclude(start, to);
+                    // Only starts of one gap are meant.
+                    let gap = (start..to).take_while(|event| !events.busy(*event));
+                    gap.for_each(|event| excluded.occupy(event, event + 1));
+                    assert!(lane.earliest(start, length) >= start);
+                } else if start == wanted.unwrap() {
+                    lane.occupy(start, start + length);
+                    events.occupy(start, start + length);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_gap_without_a_start_is_closed() {
+        let mut lane = Lane::new(4);
+        lane.occupy(0, 10);
+        lane.occupy(20, 30);
+        lane.exclude(10, 17);
+        assert_eq!(lane.earliest(0, 4), 30);
+    }
+
+    #[test]
+    fn starts_are_taken_off_the_front_of_a_gap() {
+        let mut lane = Lane::new(4);
+        lane.occupy(0, 10);
+        lane.occupy(40, 50);
+        lane.exclude(10, 12);
+        assert_eq!(lane.earliest(0, 4), 12);
+        lane.exclude(30, 60);
+        assert_eq!(lane.earliest(29, 11), 29);
     }
 }

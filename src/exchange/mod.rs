@@ -157,7 +157,8 @@ fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Exchange
 const HASHED: usize = 1 << 15;
 
 /// Identity of everything that a schedule depends on: who sends how much to whom, what can be
-/// paired, and memory elements where a tile could read and write the same one.
+/// paired, memory elements where a tile could read and write the same one, and what has to wait for
+/// what.
 pub fn shape(phase: &Phase) -> [u8; 32] {
     let contended = lanes::contended(phase);
     let mut hasher = blake3::Hasher::new();
@@ -182,6 +183,10 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
             hasher.update(&bytes);
             bytes.clear();
         }
+    }
+    for (earlier, later) in phase.dependences(|tile| contended[usize::from(tile.0)] != 0) {
+        bytes.extend((earlier as u64).to_le_bytes());
+        bytes.extend((later as u64).to_le_bytes());
     }
     hasher.update(&bytes);
     *hasher.finalize().as_bytes()

@@ -1,6 +1,7 @@
 //! Scheduling under N0, a timing made to compare schedulers alone: no latency, no controls, no
-//! memory. A message of n words that starts at t holds its source's transmit lane and the receive
-//! lanes of all its destinations over `[t, t + n)`; everything is 32-bit.
+//! memory elements. A message of n words that starts at t holds its source's transmit lane and the
+//! receive lanes of all its destinations over `[t, t + n)`; everything is 32-bit. Accesses to one word
+//! keep the order of the transfers.
 
 use super::Options;
 use super::jobs::Jobs;
@@ -33,29 +34,53 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<N0Schedule, Exchange
 /// Whether `starts` is a schedule of `phase`, and when it ends. Shares nothing with [`plan`].
 ///
 /// # Errors
-/// Two transfers that use one lane at once.
+/// Two transfers that use one lane at once, or touch a word in the wrong order.
 ///
 /// # Panics
 /// If there is not one start for every transfer.
-pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Overlap> {
+pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
     assert_eq!(starts.len(), phase.len(), "one start for every transfer");
     let mut uses: Vec<(u16, bool, u32, u32, usize)> = vec![];
+    let mut touched: Vec<(u16, u32, u32, bool, usize)> = vec![];
     for (index, start) in starts.iter().enumerate() {
         let transfer = phase.transfer(index);
         let end = start + transfer.words;
         uses.push((transfer.source.0, true, *start, end, index));
         uses.extend(transfer.destinations.iter().map(|(d, _)| (d.0, false, *start, end, index)));
+        let bytes = |address: u32| (address, address + 4 * transfer.words);
+        let (from, to) = bytes(transfer.source_address.0);
+        touched.push((transfer.source.0, from, to, false, index));
+        touched.extend(transfer.destinations.iter().map(|(tile, address)| {
+            let (from, to) = bytes(address.0);
+            (tile.0, from, to, true, index)
+        }));
     }
     uses.sort_unstable();
     for pair in uses.windows(2) {
         if (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1) && pair[1].2 < pair[0].3 {
-            return Err(Overlap(pair[0].4, pair[1].4));
+            return Err(Clash::Lane(pair[0].4, pair[1].4));
+        }
+    }
+    touched.sort_unstable();
+    for (at, one) in touched.iter().enumerate() {
+        let near = touched[at + 1..].iter().take_while(|two| two.0 == one.0 && two.1 < one.2);
+        for two in near.filter(|two| two.4 != one.4 && (one.3 || two.3)) {
+            let (first, second) = (one.4.min(two.4), one.4.max(two.4));
+            if starts[second] < starts[first] + phase.transfer(first).words {
+                return Err(Clash::Order(first, second));
+            }
         }
     }
     Ok(uses.iter().map(|lane| lane.3).max().unwrap_or(0))
 }
 
-/// Two transfers that use one lane at once.
+/// What two transfers of a schedule do to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("transfers {0} and {1} use one lane at once")]
-pub struct Overlap(pub usize, pub usize);
+pub enum Clash {
+    /// They use one lane at once.
+    #[error("transfers {0} and {1} use one lane at once")]
+    Lane(usize, usize),
+    /// The second touches a word of the first before that is through.
+    #[error("transfer {1} does not wait for transfer {0}, with which it shares a word")]
+    Order(usize, usize),
+}

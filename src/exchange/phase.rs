@@ -75,16 +75,6 @@ pub enum TransferError {
         /// The earlier transfer.
         other: usize,
     },
-    /// It reads what another transfer of the phase writes.
-    #[error("it reads {address} of tile {tile}, which transfer {other} writes in the same phase")]
-    ReadAndWritten {
-        /// Where.
-        tile: TileId,
-        /// The word.
-        address: Address,
-        /// The writing transfer.
-        other: usize,
-    },
 }
 
 /// Why a phase cannot be scheduled.
@@ -191,41 +181,56 @@ impl Phase {
     /// Checks what only all transfers together can violate.
     ///
     /// # Errors
-    /// The first transfer that writes a word that another writes, or reads one that another writes:
-    /// programs of this crate never order accesses inside a phase.
+    /// The first transfer that writes a word that another writes.
     pub fn check_accesses(&self) -> Result<(), ExchangeError> {
-        let mut writes: BTreeMap<TileId, Vec<(u32, u32, usize)>> = BTreeMap::new();
-        for index in 0..self.len() {
-            let transfer = self.transfer(index);
-            for (tile, address) in transfer.destinations {
-                let span = (address.0, address.0 + 4 * transfer.words, index);
-                writes.entry(*tile).or_default().push(span);
-            }
-        }
-        for (tile, spans) in &mut writes {
-            spans.sort_unstable();
+        for (tile, spans) in self.writes(|_| true) {
             for pair in spans.windows(2) {
                 if pair[1].0 < pair[0].1 {
                     let (index, other) = (pair[0].2.max(pair[1].2), pair[0].2.min(pair[1].2));
-                    let (tile, address) = (*tile, Address(pair[1].0));
+                    let address = Address(pair[1].0);
                     let error = TransferError::WrittenTwice { tile, address, other };
                     return Err(ExchangeError::Transfer { index, error });
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Pairs of transfers that have to keep the order in which they were added, the earlier first
+    /// (rule D1): one writes what the other reads. Such words are looked for on tiles for which
+    /// `contended` says that a memory element is read and written.
+    pub fn dependences(&self, contended: impl Fn(TileId) -> bool) -> Vec<(usize, usize)> {
+        let writes = self.writes(contended);
+        let mut pairs = vec![];
+        if writes.is_empty() {
+            return pairs;
+        }
+        for index in 0..self.len() {
+            let Transfer { source, source_address, words, .. } = self.transfer(index);
+            let Some(spans) = writes.get(&source) else { continue };
+            let end = source_address.0 + 4 * words;
+            let first = spans.partition_point(|span| span.1 <= source_address.0);
+            let met = spans[first..].iter().take_while(|span| span.0 < end);
+            pairs.extend(met.map(|span| (index.min(span.2), index.max(span.2))));
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
+    /// What is written on each of some tiles, ascending: first byte, one past the last, and by which
+    /// transfer.
+    fn writes(&self, of: impl Fn(TileId) -> bool) -> BTreeMap<TileId, Vec<(u32, u32, usize)>> {
+        let mut writes: BTreeMap<TileId, Vec<(u32, u32, usize)>> = BTreeMap::new();
         for index in 0..self.len() {
             let transfer = self.transfer(index);
-            let Some(spans) = writes.get(&transfer.source) else { continue };
-            let (start, end) =
-                (transfer.source_address.0, transfer.source_address.0 + 4 * transfer.words);
-            let at = spans.partition_point(|span| span.1 <= start);
-            if let Some(span) = spans.get(at).filter(|span| span.0 < end) {
-                let (tile, address) = (transfer.source, Address(span.0.max(start)));
-                let error = TransferError::ReadAndWritten { tile, address, other: span.2 };
-                return Err(ExchangeError::Transfer { index, error });
+            for (tile, address) in transfer.destinations.iter().filter(|(tile, _)| of(*tile)) {
+                let span = (address.0, address.0 + 4 * transfer.words, index);
+                writes.entry(*tile).or_default().push(span);
             }
         }
-        Ok(())
+        writes.values_mut().for_each(|spans| spans.sort_unstable());
+        writes
     }
 
     /// Number of tiles.

@@ -79,7 +79,7 @@ impl Tile {
 /// Jobs placed between two looks at whether to stop.
 const PATIENCE: usize = 1024;
 
-/// Places all jobs in the order given. `None` if one ends after `limit`, or if `stopped` says so on
+/// Places all jobs in the order given, which is one of [`Jobs::in_order`]. `None` if one ends after `limit`, or if `stopped` says so on
 /// the way.
 pub fn place(
     jobs: &Jobs,
@@ -104,7 +104,7 @@ pub fn place(
         for (job, index) in batch.iter().zip(some) {
             let (ends, left) = rest.split_at(jobs.ends_of(job).len());
             rest = left;
-            let event = board.earliest(job, ends);
+            let event = board.earliest(job, ends, jobs.ready(*index, job, &events));
             if job.horizon(event) > limit {
                 return None;
             }
@@ -152,9 +152,9 @@ impl<'a> Board<'a> {
         &mut self.tiles[usize::from(tile.0)]
     }
 
-    /// The earliest start that all lanes, controls and elements admit.
-    fn earliest(&mut self, job: &Job, ends: &[End]) -> u32 {
-        let mut event = self.sender_earliest(job, job.natural);
+    /// The earliest start from `from` on that all lanes, controls and elements admit.
+    fn earliest(&mut self, job: &Job, ends: &[End], from: u32) -> u32 {
+        let mut event = self.sender_earliest(job, from);
         let mut agreed = 1;
         for end in ends.iter().map(Some).chain([None]).cycle() {
             if agreed > ends.len() {

@@ -206,6 +206,7 @@ impl Search<'_> {
     /// keep their controls farther apart in the next attempt.
     fn attempt(&self, order: &[u32], limit: u32) -> Result<Option<Found>, ExchangeError> {
         let stopped = || self.options.stopped();
+        let order = &self.jobs.in_order(order);
         if self.timing == Timing::Lanes {
             let placed = place(self.jobs, order, Rules::Lanes, limit, &stopped);
             if placed.is_none() && stopped() {
