@@ -1,9 +1,12 @@
 //! What no schedule of a phase can beat.
 //!
-//! Three things bound a horizon (`target/ipu21.md` §2.3, §2.5): a lane passes one item an event; both
+//! Four things bound a horizon (`target/ipu21.md` §2.3, §2.5): a lane passes one item an event; both
 //! transmit lanes of a pair pass all words of its members, whatever the widths, since a 64-bit item
-//! takes both; and a memory element is either read or written (rule M1). To each comes the least
-//! time before its first item and after its last one.
+//! takes both; a memory element is either read or written (rule M1); and a control of a tile takes
+//! effect at none of the first two events of its sends (rule S3). To each comes the least time before
+//! its first event and after its last one.
+
+use crate::target::TileId;
 
 use super::jobs::{End, Job, Jobs};
 use super::phase::Phase;
@@ -48,6 +51,9 @@ struct Loads {
     lent: Vec<Port>,
     received: Vec<Port>,
     elements: Vec<[Element; 32]>,
+    slots: Vec<Slots>,
+    /// Whether a tile must select a source, for all tiles and sources.
+    selected: Vec<bool>,
 }
 
 impl Loads {
@@ -59,14 +65,20 @@ impl Loads {
             lent: vec![Port::default(); tiles.div_ceil(2)],
             received: vec![Port::default(); tiles],
             elements: vec![[Element::default(); 32]; tiles],
+            slots: vec![Slots::default(); tiles],
+            selected: vec![false; tiles * tiles],
         };
         for index in 0..narrow.len() {
             let job = narrow.job(index);
             let other = wide.job(index);
             let after = after(job).min(after(other));
             loads.add_send(job, other.items, after);
+            loads.slots[usize::from(job.source.0)].add_send(job, other);
             for (end, wide_end) in narrow.ends(index).iter().zip(wide.ends(index)) {
                 loads.add_receive(end, wide_end, other.items);
+                if !other.paired {
+                    loads.add_select(end, job.source);
+                }
             }
         }
         loads
@@ -91,11 +103,20 @@ impl Loads {
         }
     }
 
+    fn add_select(&mut self, end: &End, source: TileId) {
+        let tile = usize::from(end.tile.0);
+        let selected = &mut self.selected[tile * self.sent.len() + usize::from(source.0)];
+        if !std::mem::replace(selected, true) {
+            self.slots[tile].add_source(end);
+        }
+    }
+
     fn bound(&self) -> u32 {
         let lanes = self.sent.iter().chain(&self.received).map(Port::bound);
         let pairs = self.lent.iter().map(Port::halved_bound);
         let elements = self.elements.iter().flatten().map(Element::bound);
-        lanes.chain(pairs).chain(elements).max().unwrap_or(0)
+        let slots = self.slots.iter().map(Slots::bound);
+        lanes.chain(pairs).chain(elements).chain(slots).max().unwrap_or(0)
     }
 }
 
@@ -147,5 +168,45 @@ impl Element {
         let ends_with_write = read.0.min(written.0) + busy + written.1;
         let ends_with_read = read.0.min(written.0) + busy + GUARD + read.1;
         ends_with_write.min(ends_with_read)
+    }
+}
+
+/// Events of a tile that exclude each other: the first two of every send, and those at which another
+/// source is selected.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slots {
+    /// First events of sends, and second ones where the next send cannot start there.
+    starts: u32,
+    /// Sources that only ordinary messages come from.
+    sources: u32,
+    /// The least natural start of a send.
+    natural: Option<u32>,
+    /// The least time from one of these events to the end of the last row.
+    after: Option<u32>,
+}
+
+impl Slots {
+    fn add_send(&mut self, narrow: &Job, wide: &Job) {
+        self.starts += narrow.items.min(wide.items).min(2);
+        let natural = narrow.natural.min(wide.natural);
+        self.natural = Some(self.natural.map_or(natural, |least| least.min(natural)));
+        self.ends(narrow.tail.min(wide.tail).saturating_sub(1));
+    }
+
+    fn add_source(&mut self, end: &End) {
+        self.sources += 1;
+        // From the last release to the row's end.
+        self.ends(52 + 2 * end.row + GUARD);
+    }
+
+    fn ends(&mut self, after: u32) {
+        self.after = Some(self.after.map_or(after, |least| least.min(after)));
+    }
+
+    fn bound(&self) -> u32 {
+        let (1.., Some(after)) = (self.sources, self.after) else { return 0 };
+        // No window opens before event 1, and the last one is closed by a release.
+        let first = self.natural.unwrap_or(1).min(1);
+        first + self.starts + self.sources + after
     }
 }
