@@ -1,7 +1,7 @@
 //! Exchange scheduling. `cargo bench --bench exchange` times generated phases, up to one of 1.2
-//! million transfers on all tiles; with the folder of the instances in `EXCHANGE_INSTANCES` it first
-//! schedules each of them once, at both efforts and under N0, and prints the table of
-//! `results/exchange.md`.
+//! million transfers on all tiles, and 64 phases on one thread and two. With the folder of the
+//! instances in `EXCHANGE_INSTANCES` it first schedules each of them once, at both efforts and under
+//! N0, and prints the table of `results/exchange.md`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -17,6 +17,7 @@ use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
 use ipu_tune::exchange::instance::{self, Instance};
 use ipu_tune::exchange::{Effort, Options, Phase, Row, Scheduled, n0, schedule};
 use ipu_tune::target::{Address, TileId};
+use rayon::prelude::*;
 
 /// Where rows lie for checking: executable, and away from the instances' data.
 const ROWS: u32 = 0x4c000;
@@ -139,10 +140,35 @@ fn growth() {
     }
 }
 
+/// 64 phases on one thread and on two, one phase a task.
+fn threads() {
+    let phases: Vec<Phase> =
+        (0..64).map(|number| all_to_all(256, 16 + number % 16, 16).phase).collect();
+    let seconds = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let started = Instant::now();
+        let horizons: Vec<u32> = pool.install(|| {
+            let scheduled = |phase| timed(phase, Effort::Full).0.schedule.horizon;
+            phases.par_iter().map(scheduled).collect()
+        });
+        (horizons, started.elapsed().as_secs_f64())
+    };
+    let (one, two) = (seconds(1), seconds(2));
+    assert_eq!(one.0, two.0);
+    println!(
+        "64 phases, one thread {:.3} s, two {:.3} s: {:.2} times",
+        one.1,
+        two.1,
+        one.1 / two.1
+    );
+}
+
 fn main() {
     if let Some(folder) = std::env::var_os("EXCHANGE_INSTANCES").map(PathBuf::from) {
         instances(&folder);
         println!();
     }
     growth();
+    println!();
+    threads();
 }

@@ -447,6 +447,17 @@ fn questions_without_a_study_are_answered() {
         (scheduled["checked"].as_bool(), scheduled["ordinary_horizon"].as_u64()),
         (Some(true), Some(125))
     );
+    assert_eq!(code(&run(folder.path(), &["exchange", "i.json", "--rows", "rows.json"])), 0);
+    let rows: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("rows.json")).unwrap()).unwrap();
+    let tiles: Vec<u64> =
+        rows["rows"].as_array().unwrap().iter().map(|row| row["tile"].as_u64().unwrap()).collect();
+    assert_eq!((tiles, rows["horizon"].as_u64()), (vec![0, 1, 2, 3], scheduled["horizon"].as_u64()));
+    assert!(rows["rows"][0]["words"].as_array().is_some_and(|words| !words.is_empty()));
+    let two = run(folder.path(), &["exchange", "i.json", "i.json", "--rows", "two.json"]);
+    let none = run(folder.path(), &["exchange", "i.json", "--timing", "n0", "--rows", "two.json"]);
+    assert_eq!((code(&two), code(&none)), (2, 2));
+    assert!(!folder.path().join("two.json").exists());
     let plain = json(&run(folder.path(), &["exchange", "--json", "--timing", "n0", "i.json"]));
     assert_eq!(plain["n0_horizon"].as_u64(), Some(64));
     fs::write(folder.path().join("bad.json"), instance.replace("[2, 3]", "[9]")).unwrap();

@@ -173,6 +173,9 @@ pub(super) struct ExchangeArgs {
     /// What a message takes: the chip's timing, or lanes alone (to compare schedulers)
     #[arg(long, value_enum, default_value_t = ExchangeTiming::Exact)]
     pub(super) timing: ExchangeTiming,
+    /// Writes the rows of all tiles to a JSON file (one instance, exact timing)
+    #[arg(long)]
+    pub(super) rows: Option<PathBuf>,
 }
 
 /// Timing of exchange scheduling.

@@ -79,6 +79,8 @@ pub(super) enum CliError {
     NoCapacity { path: PathBuf },
     #[error("`{option}` with {files} files")]
     OneFile { option: &'static str, files: usize },
+    #[error("`--rows` with `--timing n0`, which has no rows")]
+    NoRows,
     #[error("cannot place `{}`: {what}", path.display())]
     Unplaced { path: PathBuf, what: String, hint: &'static str },
     #[error("the placement of `{}` is wrong: {what}", path.display())]
@@ -140,6 +142,7 @@ impl CliError {
                 Some("`--capacity N`, or a name such as `NAME.1048576.csv`".to_owned())
             }
             CliError::OneFile { .. } => Some("one FILE at a time can be written".to_owned()),
+            CliError::NoRows => Some("`--timing exact`".to_owned()),
             CliError::Unplaced { hint, .. } => Some((*hint).to_owned()),
             CliError::TooLarge { .. } => Some("more `--tiles`, or a smaller model".to_owned()),
             CliError::DeviceChoice { .. } => {

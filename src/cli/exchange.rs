@@ -6,7 +6,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::check::{TileRow, Wanted, phase};
-use crate::exchange::{Effort, Options, Phase, Scheduled, instance, n0, schedule};
+use crate::exchange::{Effort, Options, Phase, Row, Scheduled, instance, n0, schedule};
+use crate::package::save;
 use crate::report;
 
 use super::Exit;
@@ -23,12 +24,22 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         ExchangeEffort::Fast => Effort::Fast,
         ExchangeEffort::Full => Effort::Full,
     };
+    if args.rows.is_some() && args.files.len() > 1 {
+        return Err(CliError::OneFile { option: "--rows", files: args.files.len() });
+    }
     if args.timing == ExchangeTiming::N0 {
+        if args.rows.is_some() {
+            return Err(CliError::NoRows);
+        }
         return without_latency(args, effort, output);
     }
     let mut rows = vec![];
     for file in &args.files {
-        rows.push(one(file, effort, output)?);
+        let (row, scheduled) = one(file, effort, output)?;
+        if let Some(path) = &args.rows {
+            save(path, rows_file(&row[0], &scheduled).to_string().as_bytes())?;
+        }
+        rows.push(row);
     }
     if !output.json() {
         let header = [
@@ -85,7 +96,18 @@ fn without_latency(args: &ExchangeArgs, effort: Effort, output: &Output) -> Resu
     Ok(Exit::Success)
 }
 
-fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 9], CliError> {
+/// The rows in the form in which they are written to a file.
+fn rows_file(name: &str, scheduled: &Scheduled) -> serde_json::Value {
+    let row = |row: &Row| json!({ "tile": row.tile, "horizon": row.horizon, "words": row.words });
+    json!({
+        "format": "ipu-tune/rows@1",
+        "name": name,
+        "horizon": scheduled.schedule.horizon,
+        "rows": scheduled.rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn one(file: &Path, effort: Effort, output: &Output) -> Result<([String; 9], Scheduled), CliError> {
     let instance = instance::read(file)?;
     let started = now();
     let options = Options { effort, ..Options::default() };
@@ -118,7 +140,7 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 9], CliE
     }
     let or_dash =
         |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
-    Ok([
+    let row = [
         instance.name,
         instance.transfers.to_string(),
         found.bound.to_string(),
@@ -128,7 +150,8 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<[String; 9], CliE
         found.horizon.to_string(),
         format!("{seconds:.4}"),
         "yes".to_owned(),
-    ])
+    ];
+    Ok((row, scheduled))
 }
 
 /// Replays the rows: everything must arrive, by every rule.
