@@ -452,7 +452,10 @@ fn questions_without_a_study_are_answered() {
         serde_json::from_slice(&fs::read(folder.path().join("rows.json")).unwrap()).unwrap();
     let tiles: Vec<u64> =
         rows["rows"].as_array().unwrap().iter().map(|row| row["tile"].as_u64().unwrap()).collect();
-    assert_eq!((tiles, rows["horizon"].as_u64()), (vec![0, 1, 2, 3], scheduled["horizon"].as_u64()));
+    assert_eq!(
+        (tiles, rows["horizon"].as_u64()),
+        (vec![0, 1, 2, 3], scheduled["horizon"].as_u64())
+    );
     assert!(rows["rows"][0]["words"].as_array().is_some_and(|words| !words.is_empty()));
     let two = run(folder.path(), &["exchange", "i.json", "i.json", "--rows", "two.json"]);
     let none = run(folder.path(), &["exchange", "i.json", "--timing", "n0", "--rows", "two.json"]);

@@ -288,15 +288,14 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Schedules pending candidates, as many as the trial limit allows, and commits them in order.
+    /// Schedules the pending candidates and commits as many as the trial limit allows, the fastest
+    /// first: so a round validates its best, and others only where that one turns out wrong. All are
+    /// scheduled even if few may be committed, or the limit would change the order.
     fn schedule(&mut self) -> Result<(), Halt> {
-        let left = self.budget.trials.map_or(usize::MAX, |trials| {
-            usize::try_from(trials - self.state.trials).unwrap_or(usize::MAX)
-        });
-        let count = self.state.pending.len().min(left);
-        let batch: Vec<Pending> = self.state.pending[..count].to_vec();
         let coefficients = self.state.coefficients.clone();
-        let outcomes: Vec<Scheduled> = batch
+        let outcomes: Vec<Scheduled> = self
+            .state
+            .pending
             .par_iter()
             .map(|pending| {
                 let built = self.evaluator.schedule(&pending.recipe, &coefficients)?;
@@ -308,7 +307,11 @@ impl<'a> Engine<'a> {
         }
         // A validation that is stopped half-way discards the whole batch.
         let before = (self.state.clone(), self.incumbent.clone());
-        match self.commit_batch(&batch, outcomes) {
+        let mut batch: Vec<(Pending, Scheduled)> =
+            std::mem::take(&mut self.state.pending).into_iter().zip(outcomes).collect();
+        let cycles = |outcome: &Scheduled| outcome.as_ref().map_or(f64::INFINITY, |found| found.0);
+        batch.sort_by(|a, b| cycles(&a.1).total_cmp(&cycles(&b.1)));
+        match self.commit_batch(batch) {
             Ok(commit) => self.keep(&commit),
             Err(halt) => {
                 (self.state, self.incumbent) = before;
@@ -317,21 +320,20 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Commits scheduled candidates in order, and closes the round with its last one: a kill finds
-    /// either both done or neither.
-    fn commit_batch(
-        &mut self,
-        batch: &[Pending],
-        outcomes: Vec<Scheduled>,
-    ) -> Result<Commit, Halt> {
+    /// Commits scheduled candidates in order until a limit is reached; the others stay pending. The
+    /// last one closes the round: a kill finds either both done or neither.
+    fn commit_batch(&mut self, batch: Vec<(Pending, Scheduled)>) -> Result<Commit, Halt> {
         let mut commit = Commit::default();
-        for (pending, outcome) in batch.iter().zip(outcomes) {
+        for (pending, outcome) in batch {
+            if !self.trials_left() {
+                self.state.pending.push(pending);
+                continue;
+            }
             let transfers = outcome.as_ref().map_or(0, |(_, _, transfers)| *transfers);
             let outcome = outcome.map(|(cycles, features, _)| (cycles, features));
-            self.credit(pending, outcome.as_ref().ok().map(|(cycles, _)| *cycles), transfers);
+            self.credit(&pending, outcome.as_ref().ok().map(|(cycles, _)| *cycles), transfers);
             self.commit_candidate(&pending.recipe, outcome, Some(pending.parent), &mut commit)?;
         }
-        self.state.pending.drain(..batch.len());
         if self.state.pending.is_empty() {
             self.end_round(&mut commit)?;
         }
