@@ -226,50 +226,58 @@ struct Group {
 }
 
 impl Receive {
-    fn controls(
+    /// Selects and releases.
+    fn sources(
         &self,
         tile: TileId,
         [before, after]: [Option<&Receive>; 2],
-        continuing: bool,
         controls: &mut Vec<(u32, Control)>,
     ) {
         let end = self.window + self.items;
-        let arrival = self.window + Receive::gap(tile);
-        let pointer = Pic { format: false, value: self.address / 4 };
         let select = |paired, source| Control::Xpic(Xpic { paired, source });
-        if !self.paired {
-            // The source before stays selected where this one follows at once.
-            let selected = before.is_some_and(|last| {
-                !last.paired
-                    && last.source == self.source
-                    && last.window + last.items == self.window
-            });
-            if !selected {
-                controls.push((self.window, select(false, self.source.physical().0)));
-            }
-            // A direct cut-over needs no release (rule R4).
-            if after.is_none_or(|next| next.paired || next.window != end) {
-                controls.push((end, select(false, NO_SOURCE)));
-            }
-            // A continuing pointer needs no new one (rule R5).
-            let continues = continuing
-                && before.is_some_and(|last| {
-                    !last.paired && last.address + 4 * last.items == self.address
-                });
-            if !continues {
-                controls.push((arrival, Control::Pic(pointer)));
+        if self.paired {
+            if route(self.source, tile).destination_is_early {
+                let selector = paired_selector(self.source, tile);
+                controls.push((self.window, select(true, selector)));
+                controls.push((end, select(true, NO_SOURCE)));
             }
             return;
         }
-        let way = route(self.source, tile);
-        if way.destination_is_early {
-            controls.push((self.window, select(true, paired_selector(self.source, tile))));
-            controls.push((end, select(true, NO_SOURCE)));
+        // The source before stays selected where this one follows at once.
+        let selected = before.is_some_and(|last| {
+            !last.paired && last.source == self.source && last.window + last.items == self.window
+        });
+        if !selected {
+            controls.push((self.window, select(false, self.source.physical().0)));
         }
-        let format = |value| Control::Pic(Pic { format: true, value });
-        controls.push((arrival - 1, format(way.direction as u32)));
-        controls.push((arrival + 1, Control::Pic(pointer)));
-        controls.push((arrival - 1 + self.items, format(0)));
+        // A direct cut-over needs no release (rule R4).
+        if after.is_none_or(|next| next.paired || next.window != end) {
+            controls.push((end, select(false, NO_SOURCE)));
+        }
+    }
+
+    /// Pointers and formats; with `continuing`, pointers that continue are left out (rule R5).
+    fn pics(
+        &self,
+        tile: TileId,
+        before: Option<&Receive>,
+        continuing: bool,
+        controls: &mut Vec<(u32, Control)>,
+    ) {
+        let arrival = self.window + Receive::gap(tile);
+        let pointer = Control::Pic(Pic { format: false, value: self.address / 4 });
+        if self.paired {
+            let format = |value| Control::Pic(Pic { format: true, value });
+            controls.push((arrival - 1, format(route(self.source, tile).direction as u32)));
+            controls.push((arrival + 1, pointer));
+            controls.push((arrival - 1 + self.items, format(0)));
+            return;
+        }
+        let continues = before
+            .is_some_and(|last| !last.paired && last.address + 4 * last.items == self.address);
+        if !(continuing && continues) {
+            controls.push((arrival, pointer));
+        }
     }
 }
 
@@ -326,12 +334,16 @@ impl Writer {
     /// All controls, grouped by event.
     fn group(&mut self, plan: &Plan<'_>, continuing: bool) {
         self.controls.clear();
+        let before = |index: usize| index.checked_sub(1).map(|before| &plan.receives[before]);
         for (index, receive) in plan.receives.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| &plan.receives[before]);
-            let after = plan.receives.get(index + 1);
-            receive.controls(plan.tile, [before, after], continuing, &mut self.controls);
+            let beside = [before(index), plan.receives.get(index + 1)];
+            receive.sources(plan.tile, beside, &mut self.controls);
         }
-        self.controls.sort_unstable_by_key(|control| control.0);
+        for (index, receive) in plan.receives.iter().enumerate() {
+            receive.pics(plan.tile, before(index), continuing, &mut self.controls);
+        }
+        // Two runs, nearly: a stable sort merges them.
+        self.controls.sort_by_key(|control| control.0);
         self.groups.clear();
         for &(event, control) in &self.controls {
             if self.groups.last().is_none_or(|last| last.event != event) {
