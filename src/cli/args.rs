@@ -192,7 +192,9 @@ pub(super) enum ExchangeTiming {
 pub(super) enum ExchangeEffort {
     /// One order of transfers
     Fast,
-    /// Several orders
+    /// Several orders, as for every candidate of a search
+    Trial,
+    /// Beyond that, messages of small phases are moved about
     Full,
 }
 

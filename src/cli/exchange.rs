@@ -22,6 +22,7 @@ const ROWS: u32 = 0x4c000;
 pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, CliError> {
     let effort = match args.effort {
         ExchangeEffort::Fast => Effort::Fast,
+        ExchangeEffort::Trial => Effort::Trial,
         ExchangeEffort::Full => Effort::Full,
     };
     if args.rows.is_some() && args.files.len() > 1 {

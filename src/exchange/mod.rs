@@ -12,7 +12,8 @@
 //! fits between what is already placed. Orders come from a few rules, first the one that suits the
 //! traffic: coloured rounds for messages between single tiles, the busiest endpoint first for
 //! multicasts. The best schedules are then pushed against their horizon and pulled back again,
-//! which closes gaps, until that gains nothing or a counted budget is spent. Transfers are all
+//! which closes gaps, until that gains nothing or a counted budget is spent; with full effort, small
+//! phases have messages moved about where the last one is held up. Transfers are all
 //! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
 
 pub mod bound;
@@ -70,7 +71,9 @@ pub enum Taken {
 pub enum Effort {
     /// One order.
     Fast,
-    /// Several orders.
+    /// Several orders, each improved: what a search can afford for every candidate.
+    Trial,
+    /// Beyond that, messages of small phases are moved about one by one.
     #[default]
     Full,
 }

@@ -30,6 +30,13 @@ const LONG: u32 = 64;
 const MANY: usize = 20_000;
 /// Jobs and receivers from which on every schedule is a fast one.
 const ENORMOUS: usize = 2_000_000;
+/// Jobs and receivers up to which messages are moved about, the most moves, and the most jobs and
+/// receivers that they place.
+const MOVABLE: usize = 8_000;
+const MOVES: usize = 4_000;
+const MOVED: usize = 4_000_000;
+/// Moves without a gain that end them, where rows have to encode.
+const UNMOVED: usize = 400;
 /// Jobs up to which every order is tried.
 const FEW: usize = 6;
 /// Rules whose schedules are improved.
@@ -94,7 +101,7 @@ pub(super) fn best_events(
     let left = budget(jobs.work());
     let mut search = Search { phase, jobs, options, timing, goal, stale, care, left };
     let mut found = search.by_rules()?;
-    if options.effort == Effort::Full {
+    if options.effort != Effort::Fast {
         search.improve(&mut found)?;
     }
     Ok(found.swap_remove(0))
@@ -119,7 +126,7 @@ impl Search<'_> {
     /// Schedules by the rules, best first; at least one.
     fn by_rules(&mut self) -> Result<Vec<Found>, ExchangeError> {
         let mut found: Vec<Found> = vec![];
-        let full = self.options.effort == Effort::Full;
+        let full = self.options.effort != Effort::Fast;
         for rule in orders::rules(self.jobs) {
             let enough = !full || 2 * self.left < 5 * self.jobs.work();
             if !found.is_empty() && (enough || found[0].0 <= self.goal) {
@@ -150,6 +157,31 @@ impl Search<'_> {
         let mut stale = 0;
         while stale < self.stale && !self.done(found) {
             stale = if self.step(&mut improver, &mut found[0], true)? { 0 } else { stale + 1 };
+        }
+        if self.options.effort == Effort::Full && self.jobs.work() <= MOVABLE {
+            self.by_moves(&mut improver, &mut found[0])?;
+        }
+        Ok(())
+    }
+
+    /// Moves messages about while that makes nothing worse.
+    fn by_moves(
+        &mut self,
+        improver: &mut Improver<'_>,
+        found: &mut Found,
+    ) -> Result<(), ExchangeError> {
+        let unmoved = if self.timing == Timing::Lanes { MOVES } else { UNMOVED };
+        let mut stale = 0;
+        for _ in 0..MOVES.min(MOVED / self.jobs.work()) {
+            if found.0 <= self.goal || stale == unmoved {
+                break;
+            }
+            let order = improver.moved(found.0, &found.1);
+            stale += 1;
+            if let Some(other) = self.try_within(&order, found.0)? {
+                stale = if other.0 < found.0 { 0 } else { stale };
+                *found = other;
+            }
         }
         Ok(())
     }
@@ -194,9 +226,14 @@ impl Search<'_> {
         Ok(gained)
     }
 
-    /// A schedule of an order that ends before `found`. One whose rows have no encoding is none.
+    /// A schedule of an order that ends before `found`.
     fn try_to_beat(&self, order: &[u32], found: &Found) -> Result<Option<Found>, ExchangeError> {
-        match self.attempt(order, found.0 - 1) {
+        self.try_within(order, found.0 - 1)
+    }
+
+    /// A schedule of an order that ends by `limit`. One whose rows have no encoding is none.
+    fn try_within(&self, order: &[u32], limit: u32) -> Result<Option<Found>, ExchangeError> {
+        match self.attempt(order, limit) {
             Err(ExchangeError::Unencodable(_)) => Ok(None),
             other => other,
         }

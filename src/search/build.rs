@@ -265,7 +265,7 @@ fn unencodable(error: ExchangeError) -> Failure {
 
 /// Large phases are scheduled with one order only.
 fn effort(phase: &Phase) -> Effort {
-    if phase.len() > 100_000 { Effort::Fast } else { Effort::Full }
+    if phase.len() > 100_000 { Effort::Fast } else { Effort::Trial }
 }
 
 /// Size of the largest exchange table.
