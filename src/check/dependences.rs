@@ -59,7 +59,8 @@ impl Dependences<'_> {
 
     /// All words, one of a run, that are both sent and received.
     fn meetings(&self) -> Vec<Meeting> {
-        let written: Vec<Vec<(u32, u32, Name)>> = self.arrived.iter().map(spans).collect();
+        let written: Vec<Vec<(u32, u32, Name)>> =
+            self.arrived.iter().map(|arrivals| spans(arrivals)).collect();
         let mut meetings = vec![];
         for (receiver, arrivals) in (0..).map(TileId).zip(self.arrived) {
             for arrival in arrivals {
@@ -101,7 +102,7 @@ impl Dependences<'_> {
 }
 
 /// What is written on a tile, ascending: first byte, one past the last, and by which message.
-fn spans(arrivals: &Vec<Arrival>) -> Vec<(u32, u32, Name)> {
+fn spans(arrivals: &[Arrival]) -> Vec<(u32, u32, Name)> {
     let span = |arrival: &Arrival| {
         let end = arrival.to.saturating_add(arrival.bytes());
         (arrival.to, end, (arrival.source, arrival.message))
