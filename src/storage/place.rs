@@ -35,6 +35,8 @@ pub enum Proof {
     Alone {
         /// Its index.
         buffer: usize,
+        /// Bytes beyond the largest place that it could have.
+        bytes_over: u32,
     },
     /// Every placement was ruled out.
     Exhausted {
@@ -95,7 +97,8 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
     if let Some(item) = (0..items.len()).find(|item| items.lowest(*item, 0).is_none()) {
         let buffer = first(item);
-        let alone = Outcome::Impossible(Proof::Alone { buffer });
+        let bytes_over = items.sizes[item].saturating_sub(items.largest(item));
+        let alone = Outcome::Impossible(Proof::Alone { buffer, bytes_over });
         return if exact { alone } else { Outcome::Unknown { buffer } };
     }
     if let Some(shortage) = shortage(&items).filter(|_| exact) {

@@ -189,7 +189,7 @@ fn solve(
             step: shortage.step,
         }),
         Outcome::Impossible(Proof::Exhausted { .. }) => Err(Failure::Proved),
-        Outcome::Impossible(Proof::Alone { buffer }) | Outcome::Unknown { buffer } => {
+        Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
             Err(Failure::NoPlace { buffer: present[buffer].0, bytes: present[buffer].1 })
         }
     }
