@@ -1,8 +1,9 @@
 //! Placing one tile's buffers: bounds, then constructive orders, then searches with restarts.
 //!
 //! The searches differ in what they decide on first; each gets a small budget of nodes, because an
-//! unlucky first decision costs more than a new start. In later rounds budgets grow, and items that
-//! were often in the way are decided on sooner. Nodes are counted, there is no clock.
+//! unlucky first decision costs more than a new start. Some learn: items that were often in the way
+//! are decided on sooner in their next attempt. In later rounds budgets grow. Nodes are counted, there
+//! is no clock.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -62,15 +63,27 @@ const TURNS: [(Rule, Preference); 7] = [
     (Rule::Lowest, Preference::Length),
 ];
 
-/// Searches that learn what is in the way.
-const LEARNERS: [Preference; 2] = [Preference::Crowd, Preference::Area];
+/// A search that learns what is in the way, in many short attempts.
+struct Learner {
+    preference: Preference,
+    /// Nodes of one attempt of the first round.
+    nodes: u64,
+    /// How much of what it learned it keeps for the next attempt.
+    keep: f64,
+}
 
-/// Nodes of one search of the first round.
-const TURN: u64 = 2500;
+/// The learners of a round, in turn.
+const LEARNERS: [Learner; 2] = [
+    Learner { preference: Preference::Crowd, nodes: 300, keep: 0.9 },
+    Learner { preference: Preference::Area, nodes: 1000, keep: 1.0 },
+];
 
-/// Restarts of a learner in one round, and nodes of its first.
-const RESTARTS: u32 = 14;
-const FIRST_RESTART: u64 = 1000;
+/// Nodes of one search of the first round: enough for a few hundred items if hardly a decision has to
+/// be taken back. Those that succeed mostly do so at once.
+const TURN: u64 = 800;
+
+/// Attempts of a learner in one round.
+const RESTARTS: u32 = 24;
 
 /// What comes first.
 #[derive(Clone, Copy)]
@@ -143,6 +156,7 @@ pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
     if budget == 0 {
         return (found, 0);
     }
+    let mut learners = LEARNERS.map(|learner| (learner, vec![1.0; items.len()]));
     for round in 0.. {
         let grown = |nodes: u64| nodes << (2 * round).min(32);
         for (rule, preference) in TURNS {
@@ -152,16 +166,15 @@ pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
                 return end;
             }
         }
-        for preference in LEARNERS {
-            let mut trouble = vec![1.0; items.len()];
-            let rank = ranks(items, preference);
-            let mut nodes = grown(FIRST_RESTART);
+        for (learner, trouble) in &mut learners {
+            let rank = ranks(items, learner.preference);
             for _ in 0..RESTARTS {
-                if let Some(end) = attempt(Rule::Troubled, &rank, &mut trouble, nodes) {
+                let end = attempt(Rule::Troubled, &rank, trouble, grown(learner.nodes));
+                if let Some(end) = end {
                     return end;
                 }
-                trouble.iter_mut().for_each(|trouble| *trouble = 0.5 * *trouble + 0.5);
-                nodes = nodes * 11 / 10;
+                let keep = learner.keep;
+                trouble.iter_mut().for_each(|trouble| *trouble = keep * *trouble + (1.0 - keep));
             }
         }
     }
