@@ -301,7 +301,7 @@ fn appended(phase: &Phase, paired: bool) -> Vec<Start> {
     let jobs = Jobs::new(phase, |index| paired && phase.pairable(index));
     let order: Vec<u32> = (0..phase.len() as u32).collect();
     let cares = vec![Care::Free; phase.tiles().into()];
-    let events = place(&jobs, &order, Rules::All(&cares), u32::MAX, &|| false).unwrap();
+    let placed = place(&jobs, &order, Rules::All(&cares), u32::MAX, &|| false).unwrap();
     starts(&jobs, &placed.events)
 }
 
