@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::branch::{Found, Rule, Search};
+use super::branch::{Found, Limits, Rule, Search};
 use super::items::{Items, Section};
 use super::problem::{Problem, Region, Shortage};
 use crate::target::sram::INTERLEAVED_START;
@@ -105,6 +105,11 @@ pub fn place(problem: &Problem) -> Outcome {
 
 /// The same with a budget of search nodes; 0: constructive orders only.
 pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
+    place_until(problem, Limits { nodes: budget, stop: None })
+}
+
+/// The same; a search that is asked to stop leaves the outcome unknown.
+pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
     let (items, item_of) = problem.items();
     let exact = exact(problem);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
@@ -117,7 +122,7 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
     if let Some(shortage) = shortage(&items).filter(|_| exact) {
         return Outcome::Impossible(Proof::Bytes(shortage));
     }
-    match solve(&items, budget) {
+    match solve(&items, limits) {
         (Found::Placed(found), _) => {
             Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
         }
@@ -140,7 +145,7 @@ fn exact(problem: &Problem) -> bool {
 }
 
 /// Places items; with the nodes that it took.
-pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
+pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
     let failed = match construct(items) {
         Ok(found) => return (Found::Placed(found), 0),
         Err(item) => item,
@@ -148,12 +153,15 @@ pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
     let mut found = Found::Unknown(failed);
     let mut spent = 0;
     let mut attempt = |rule, rank: &[u32], trouble: &mut [f64], nodes: u64| {
-        let mut search = Search::new(items, (rule, rank), trouble, nodes.min(budget - spent));
+        let left = limits.nodes - spent;
+        let part = Limits { nodes: nodes.min(left), ..limits };
+        let mut search = Search::new(items, (rule, rank), trouble, part);
         found = search.run();
-        spent += search.nodes().min(budget - spent);
-        (!matches!(found, Found::Unknown(_)) || spent >= budget).then(|| (found.clone(), spent))
+        spent += search.nodes().min(left);
+        let over = spent >= limits.nodes || limits.stopped();
+        (over || !matches!(found, Found::Unknown(_))).then(|| (found.clone(), spent))
     };
-    if budget == 0 {
+    if limits.nodes == 0 {
         return (found, 0);
     }
     let mut learners = LEARNERS.map(|learner| (learner, vec![1.0; items.len()]));
@@ -286,4 +294,23 @@ fn shortage(items: &Items) -> Option<Shortage> {
         let (over, step) = most.max_by_key(|(over, step)| (*over, Reverse(*step)))?;
         Some(Shortage { region, step, bytes_over: u32::try_from(over).unwrap_or(u32::MAX) })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::generate::banks;
+    use super::*;
+
+    #[test]
+    fn a_search_that_is_asked_to_stop_ends_unknown() {
+        let problem = banks(0, false);
+        let placed = |stop: bool| {
+            let stop = AtomicBool::new(stop);
+            place_until(&problem, Limits { nodes: BUDGET, stop: Some(&stop) })
+        };
+        assert!(matches!(placed(false), Outcome::Placed(_)));
+        assert!(matches!(placed(true), Outcome::Unknown { .. }));
+    }
 }

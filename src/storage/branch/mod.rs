@@ -21,11 +21,28 @@ mod room;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashSet;
 
 use self::room::Left;
 use super::items::{Items, Neighbour};
+
+/// When a search gives up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits<'a> {
+    /// Nodes that it may visit.
+    pub(super) nodes: u64,
+    /// Set by whoever does not want to wait any longer.
+    pub(super) stop: Option<&'a AtomicBool>,
+}
+
+impl Limits<'_> {
+    /// Whether somebody asked it to end.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
 
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +51,7 @@ pub(super) enum Found {
     Placed(Vec<u32>),
     /// There is no placement.
     Nothing,
-    /// The budget is used up; the item that was most often in the way.
+    /// A limit is reached; the item that was most often in the way.
     Unknown(usize),
 }
 
@@ -115,7 +132,7 @@ pub(super) struct Search<'a> {
     /// What a section still has to hold.
     left: Vec<Left>,
     nodes: u64,
-    budget: u64,
+    limits: Limits<'a>,
 }
 
 impl<'a> Search<'a> {
@@ -123,7 +140,7 @@ impl<'a> Search<'a> {
         items: &'a Items,
         (rule, rank): (Rule, &'a [u32]),
         trouble: &'a mut [f64],
-        budget: u64,
+        limits: Limits<'a>,
     ) -> Search<'a> {
         Search {
             items,
@@ -151,7 +168,7 @@ impl<'a> Search<'a> {
             patience: 0,
             left: vec![],
             nodes: 0,
-            budget,
+            limits,
         }
     }
 
@@ -222,7 +239,7 @@ impl<'a> Search<'a> {
         let mut rest = Vec::with_capacity(group.len());
         while let Some(choice) = self.choose(group) {
             self.nodes += 1;
-            if self.nodes > self.budget {
+            if self.nodes > self.limits.nodes || self.limits.stopped() {
                 return Err(End::OutOfBudget);
             }
             let mark = self.trails();
