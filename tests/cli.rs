@@ -434,7 +434,7 @@ fn questions_without_a_study_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let models = run(folder.path(), &["models", "--json"]);
     assert_eq!((code(&models), json_lines(&models)), (0, 30));
-    for format in ["model", "space"] {
+    for format in ["model", "space", "placement"] {
         let schema = run(folder.path(), &["schema", format]);
         assert!(json(&schema)["properties"]["format"].is_object());
     }

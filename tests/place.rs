@@ -189,3 +189,242 @@ fn bad_input_is_named_and_writes_nothing() {
     refused(&["--capacity", "9", "--svg", "no/o.svg", "plain.csv"], "no/o.svg");
     assert_eq!(names(folder.path()), ["plain.csv"]);
 }
+
+/// A tile's problem around the start of interleaved memory, with every rule that a file can state.
+fn tile() -> serde_json::Value {
+    serde_json::json!({
+        "format": "ipu-tune/placement@1",
+        "free": [[507_904, 516_096], [520_192, 561_152]],
+        "buffers": [
+            {"name": "code", "size": 3000, "alignment": 8, "executable": true, "persistent": true},
+            {"name": "weights", "size": 8000, "alignment": 32, "region": "interleaved",
+             "persistent": true, "forbidden": [[524_288, 530_000]]},
+            {"name": "in", "size": 4000, "tail": 64, "alignment": 16, "live": [[0, 3], [6, 8]]},
+            {"name": "between", "size": 4000, "tail": 64, "alignment": 16, "live": [[3, 6]]},
+            {"name": "out", "size": 3000, "alignment": 8, "region": "interleaved", "live": [[2, 9]]},
+            {"name": "view", "size": 1000, "alignment": 64, "live": [[4, 7]]},
+            {"name": "samples", "size": 500, "alignment": 4, "live": [[8, 9]], "untouched": true},
+        ],
+        "apart": [["in", "out"], ["weights", "in"]],
+        "aliases": [["view", "out"]],
+    })
+}
+
+fn number(buffer: &serde_json::Value, field: &str) -> u64 {
+    buffer[field].as_u64().unwrap_or(0)
+}
+
+fn pairs(list: &serde_json::Value) -> Vec<(u64, u64)> {
+    let pairs = list.as_array().map_or(&[][..], |list| list);
+    pairs.iter().map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap())).collect()
+}
+
+/// Checks a file with addresses byte by byte, step by step: every byte of every step has at most one
+/// owner, who may be there.
+fn check_tile(problem: &serde_json::Value, placed: &serde_json::Value) {
+    let buffers = problem["buffers"].as_array().unwrap();
+    let mut owners: std::collections::BTreeMap<(u64, u64), &str> =
+        std::collections::BTreeMap::new();
+    let mut elements: std::collections::BTreeMap<(&str, u64), Vec<u64>> =
+        std::collections::BTreeMap::new();
+    for (buffer, answer) in buffers.iter().zip(placed["buffers"].as_array().unwrap()) {
+        let name = buffer["name"].as_str().unwrap();
+        assert_eq!(buffer["name"], answer["name"]);
+        let start = answer["address"].as_u64().unwrap();
+        let end = start + number(buffer, "size") + number(buffer, "tail");
+        assert_eq!(start % number(buffer, "alignment").max(1), 0, "{name}");
+        assert!(pairs(&problem["free"]).iter().any(|(a, b)| *a <= start && end <= *b), "{name}");
+        assert!(buffer["executable"] != true || end <= 524_288, "{name}");
+        assert!(buffer["region"] != "interleaved" || start >= 524_288, "{name}");
+        let forbidden = pairs(&buffer["forbidden"]);
+        assert!(forbidden.iter().all(|(a, b)| end <= *a || *b <= start), "{name}");
+        // A view and its buffer are one owner.
+        let owner = if name == "view" { "out" } else { name };
+        let times =
+            if buffer["persistent"] == true { vec![(0, 9)] } else { pairs(&buffer["live"]) };
+        let held = if buffer["untouched"] == true { vec![(0, 9)] } else { times.clone() };
+        for step in held.iter().flat_map(|(from, to)| *from..*to) {
+            for byte in start..end {
+                let other = owners.insert((step, byte), owner);
+                assert!(other.is_none_or(|other| other == owner), "{name} and {other:?} at {step}");
+            }
+        }
+        for step in times.iter().flat_map(|(from, to)| *from..*to) {
+            let element = |at: u64| if at < 524_288 { at / 16_384 } else { at / 32_768 + 16 };
+            elements.insert((name, step), (element(start)..=element(end - 1)).collect());
+        }
+    }
+    for pair in problem["apart"].as_array().unwrap() {
+        let touched = |name: &serde_json::Value, step| {
+            elements.get(&(name.as_str().unwrap(), step)).cloned().unwrap_or_default()
+        };
+        for step in 0..9 {
+            let (a, b) = (touched(&pair[0], step), touched(&pair[1], step));
+            assert!(!a.iter().any(|element| b.contains(element)), "{pair}");
+        }
+    }
+}
+
+#[test]
+fn a_tile_with_every_rule_is_placed_written_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tile.json"), tile().to_string()).unwrap();
+    let files = ["--out", "placed.json", "--svg", "tile.svg", "--json", "tile.json"];
+    let placed = run(folder.path(), &files);
+    assert_eq!(code(&placed), 0, "{}", stderr(&placed));
+    let found = &lines(&placed)[0];
+    assert_eq!(found["format"], "ipu-tune/place@1");
+    assert_eq!((&found["name"], &found["outcome"]), (&"tile".into(), &"placed".into()));
+    assert_eq!((&found["capacity"], &found["checked"]), (&49_152.into(), &true.into()));
+    // The fullest step has code, weights, one input with its tail, and the output; samples keep
+    // their place at every step.
+    assert_eq!(found["bound"], 3000 + 8000 + 4064 + 3000 + 500);
+    assert!(found["height"].as_u64() >= found["bound"].as_u64());
+    let text = fs::read_to_string(folder.path().join("placed.json")).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    check_tile(&tile(), &answer);
+    for buffer in answer["buffers"].as_array().unwrap() {
+        assert_eq!(found["addresses"][buffer["name"].as_str().unwrap()], buffer["address"]);
+    }
+    let picture = fs::read_to_string(folder.path().join("tile.svg")).unwrap();
+    // One of the buffers lives twice.
+    assert_eq!(picture.matches("<title>").count(), 8);
+    // What was written can be read again, and the table is for people.
+    let again = run(folder.path(), &["placed.json"]);
+    assert_eq!(code(&again), 0, "{}", stderr(&again));
+    assert!(String::from_utf8_lossy(&again.stdout).contains("placed"));
+    assert_eq!(names(folder.path()), ["placed.json", "tile.json", "tile.svg"]);
+}
+
+#[test]
+fn both_files_are_written_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tile.json"), tile().to_string()).unwrap();
+    for svg in ["none/tile.svg", "."] {
+        let refused = run(folder.path(), &["--out", "placed.json", "--svg", svg, "tile.json"]);
+        assert_eq!(code(&refused), 2);
+        assert!(
+            stderr(&refused).contains(&format!("cannot write `{svg}`")),
+            "{}",
+            stderr(&refused)
+        );
+        assert_eq!(names(folder.path()), ["tile.json"]);
+    }
+}
+
+#[test]
+fn an_impossible_tile_says_where_and_by_how_much() {
+    let cases = [
+        (
+            serde_json::json!([
+                {"name": "a", "size": 6000, "region": "interleaved", "live": [[0, 4]]},
+                {"name": "b", "size": 6000, "tail": 8, "region": "interleaved", "live": [[3, 5]]},
+            ]),
+            "3816 bytes more live in interleaved memory at step 3",
+            serde_json::json!({"step": 3, "region": "interleaved", "bytes_over": 3816, "buffer": null}),
+        ),
+        (
+            serde_json::json!([
+                {"name": "small", "size": 8, "live": [[0, 4]]},
+                {"name": "wide", "size": 9000, "live": [[2, 4]], "region": "standard"},
+            ]),
+            "buffer `wide` of step 2 is 4904 bytes larger than its largest place in standard",
+            serde_json::json!({"step": 2, "region": "standard", "bytes_over": 4904, "buffer": "wide"}),
+        ),
+    ];
+    for (buffers, words, shortage) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let problem = serde_json::json!({
+            "format": "ipu-tune/placement@1", "free": [[520_192, 532_480]], "buffers": buffers,
+        });
+        fs::write(folder.path().join("t.json"), problem.to_string()).unwrap();
+        let refused = run(folder.path(), &["--json", "--out", "o.json", "t.json"]);
+        assert_eq!(code(&refused), 3);
+        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+        let found = &lines(&refused)[0];
+        assert_eq!((&found["outcome"], &found["shortage"]), (&"impossible".into(), &shortage));
+        assert!(found["addresses"].is_null());
+        assert_eq!(names(folder.path()), ["t.json"]);
+    }
+}
+
+#[test]
+fn bad_tiles_name_the_buffer_and_the_fix() {
+    // What is changed in a good file, and what is said of it.
+    let cases = [
+        ("/buffers/2/size", "-4", "`buffers[2].size` of buffer `in`: invalid value: integer `-4`"),
+        ("/buffers/2/size", "4294967296", "`buffers[2].size` of buffer `in`: invalid value"),
+        ("/buffers/2/size", "4294967295", "buffer `in`: 4294967295 bytes and a tail of 64"),
+        ("/buffers/2/size", "0", "buffer `in`: 0 bytes"),
+        (
+            "/buffers/2/size",
+            "700000",
+            "buffer `in`: 700064 bytes with its tail, expected 1 to 638976",
+        ),
+        ("/buffers/2/alignment", "24", "buffer `in`: alignment 24, expected a power of two"),
+        ("/buffers/2/alignment", "0", "buffer `in`: alignment 0"),
+        ("/buffers/2/live", "[[5, 3]]", "buffer `in`: it lives from step 5 to step 3"),
+        ("/buffers/2/live", "[[0, 3], [2, 4]]", "buffer `in`: it needs lifetimes, which ascend"),
+        ("/buffers/2/live", "[]", "buffer `in`: it needs lifetimes"),
+        (
+            "/buffers/2/region",
+            "\"fast\"",
+            "`buffers[2].region` of buffer `in`: unknown variant `fast`",
+        ),
+        ("/buffers/1/live", "[[0, 3]]", "buffer `weights`: it is persistent and has lifetimes too"),
+        (
+            "/buffers/0/region",
+            "\"interleaved\"",
+            "buffer `code`: it is executable and for interleaved",
+        ),
+        ("/buffers/1/forbidden", "[[0, 64]]", "buffer `weights`: forbidden range 0 to 64"),
+        ("/buffers/1/name", "\"in\"", "`buffers[2]`: buffer `in` is there twice"),
+        (
+            "/buffers/1/colour",
+            "1",
+            "`buffers[1].colour` of buffer `weights`: unknown field `colour`",
+        ),
+        ("/free", "[[0, 64]]", "`free`: range 0 to 64 is empty, leaves tile memory"),
+        ("/free", "[[520192, 520128]]", "`free`: range 520192 to 520128"),
+        ("/apart/0/1", "\"nobody\"", "`apart[0]`: no buffer is called `nobody`"),
+        ("/aliases/0/0", "\"nobody\"", "`aliases[0]`: no buffer is called `nobody`"),
+        ("/aliases/0/0", "\"out\"", "`aliases[0]`: buffer `out` twice"),
+        (
+            "/apart/0",
+            "[\"view\", \"out\"]",
+            "buffers `view` and `out` have one address and must lie",
+        ),
+        ("/aliases/0/0", "\"code\"", "buffers `code` and `out` have one address, but one is for"),
+        ("/format", "\"ipu-tune/placement@9\"", "format `ipu-tune/placement@9`, expected"),
+    ];
+    for (place, value, words) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bad = tile();
+        let (parent, field) = place.rsplit_once('/').unwrap();
+        let value: serde_json::Value = serde_json::from_str(value).unwrap();
+        match bad.pointer_mut(parent).unwrap() {
+            serde_json::Value::Array(list) => list[field.parse::<usize>().unwrap()] = value,
+            object => object[field] = value,
+        }
+        fs::write(folder.path().join("bad.json"), bad.to_string()).unwrap();
+        fs::write(folder.path().join("good.json"), tile().to_string()).unwrap();
+        for files in [&["good.json", "bad.json"][..], &["--out", "o.json", "bad.json"]] {
+            let refused = run(folder.path(), files);
+            let told = stderr(&refused);
+            assert_eq!(code(&refused), 2, "{place}: {told}");
+            assert!(told.contains("`bad.json`: ") && told.contains(words), "{place}: {told}");
+            assert!(told.contains("hint: ") && told.matches("error: ").count() == 1, "{told}");
+            assert!(refused.stdout.is_empty());
+        }
+        assert_eq!(names(folder.path()), ["bad.json", "good.json"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.json"), tile().to_string()).unwrap();
+    let refused = run(folder.path(), &["--capacity", "9", "t.json"]);
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("`t.json`: `--capacity` with a JSON file"));
+    fs::write(folder.path().join("cut.json"), &tile().to_string()[..90]).unwrap();
+    let refused = run(folder.path(), &["cut.json"]);
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("`cut.json`: bad value"), "{}", stderr(&refused));
+}

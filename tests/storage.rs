@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test; a problem may have one free range"
 )]
 
+use ipu_tune::storage::file::PlacementFile;
 use ipu_tune::storage::generate::banks;
 use ipu_tune::storage::rectangles::{Rectangle, RectangleError, RectangleOutcome, Rectangles};
 use ipu_tune::storage::{
@@ -289,7 +290,7 @@ fn an_impossible_problem_says_where_and_by_how_much() {
     assert_eq!((found.region, found.step, found.bytes_over), (Region::Interleaved, 3, 4096));
     let large = Buffer { size: 0x3000, ..plain() };
     let alone = place(&problem(vec![plain(), large]));
-    assert_eq!(alone, Outcome::Impossible(Proof::Alone { buffer: 1 }));
+    assert_eq!(alone, Outcome::Impossible(Proof::Alone { buffer: 1, bytes_over: 0x1000 }));
 }
 
 /// They have a solution by construction.
@@ -393,4 +394,49 @@ fn support_keeps_code_and_data_apart() {
     let sizes =
         SupportSizes { routines: vec![1000; 90], program: 9000, rows: 100_000, profile: 300 };
     assert!(Support::new(&sizes).unwrap_err().bytes_over > 0);
+}
+
+/// A legal answer, and what is said when one thing of it is broken: that, and nothing else.
+#[test]
+fn every_rule_of_a_placement_file_is_checked() {
+    let text = r#"{"format": "ipu-tune/placement@1", "free": [[491520, 589824]], "buffers": [
+        {"name": "code", "size": 64, "executable": true, "persistent": true},
+        {"name": "a", "size": 56, "tail": 8, "alignment": 8, "live": [[0, 2]]},
+        {"name": "b", "size": 64, "alignment": 8, "live": [[1, 3]], "forbidden": [[560000, 560064]]},
+        {"name": "c", "size": 64, "live": [[5, 6]], "untouched": true},
+        {"name": "d", "size": 64, "region": "interleaved", "live": [[1, 2]]},
+        {"name": "view", "size": 32, "live": [[1, 2]]}],
+        "apart": [["b", "d"]], "aliases": [["view", "a"]]}"#;
+    let (file, problem) = PlacementFile::from_json(text).unwrap();
+    assert_eq!(problem.buffers[1].size, 64);
+    let good = [491_520, 491_584, 491_648, 491_712, 524_288, 491_584];
+    assert_eq!(file.misplaced(&good), []);
+    let broken = |changes: &[(usize, u32)]| {
+        let mut addresses = good;
+        changes.iter().for_each(|(buffer, address)| addresses[*buffer] = *address);
+        file.misplaced(&addresses).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(broken(&[(2, 491_788)]), ["`b` lies at 491788, no multiple of 8"]);
+    assert_eq!(
+        broken(&[(3, 491_456)]),
+        ["`c` takes 491456 to 491520, which is inside no free range"]
+    );
+    assert_eq!(
+        broken(&[(3, 589_761)]),
+        ["`c` takes 589761 to 589825, which is inside no free range"]
+    );
+    assert_eq!(broken(&[(4, 510_000)]), ["`d` takes 510000 to 510064, which is not in its region"]);
+    assert_eq!(
+        broken(&[(0, 524_225)]),
+        ["`code` takes 524225 to 524289, which is not in its region", "`code` and `d` overlap"]
+    );
+    assert_eq!(broken(&[(2, 560_000)]), ["`b` touches 560000 to 560064, which is forbidden to it"]);
+    // The tail of `a` is taken too, while it lives.
+    assert_eq!(broken(&[(2, 491_640)]), ["`a` and `b` overlap"]);
+    // What is untouched meets nothing at any step; what is persistent meets all.
+    assert_eq!(broken(&[(3, 491_648)]), ["`b` and `c` overlap"]);
+    assert_eq!(broken(&[(0, 491_700)]), ["`code` and `b` overlap", "`code` and `c` overlap"]);
+    assert_eq!(broken(&[(2, 530_000)]), ["`b` and `d` share a memory element"]);
+    assert_eq!(broken(&[(5, 500_000)]), ["`a` and `view` have two addresses"]);
+    assert_eq!(file.misplaced(&good[1..])[0].to_string(), "5 addresses for 6 buffers");
 }

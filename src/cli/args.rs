@@ -151,6 +151,8 @@ pub(super) enum SchemaFormat {
     Model,
     /// Search spaces
     Space,
+    /// Problems of storage placement
+    Placement,
 }
 
 #[derive(Debug, Args)]
@@ -200,17 +202,18 @@ pub(super) enum ExchangeEffort {
 
 #[derive(Debug, Args)]
 pub(super) struct PlaceArgs {
-    /// CSV files with the columns `id`, `lower`, `upper` and `size`; lifetimes are half-open
+    /// CSV files with the columns `id`, `lower`, `upper` and `size` (lifetimes are half-open), or
+    /// `.json` files with all rules of a tile
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
-    /// Bytes to place into [default: N if the file is called `NAME.N.csv`]
+    /// Bytes to place rows of a CSV file into [default: N if the file is called `NAME.N.csv`]
     #[arg(long, value_name = "N")]
     pub(super) capacity: Option<u32>,
     /// Nodes of the search before it gives up
     #[arg(long, value_name = "N", default_value_t = BUDGET)]
     pub(super) nodes: u64,
-    /// Write the rows with an `offset` column; one FILE only
-    #[arg(long, value_name = "CSV")]
+    /// Write the file again with an `offset` column, or with every buffer's `address`; one FILE only
+    #[arg(long, value_name = "PATH")]
     pub(super) out: Option<PathBuf>,
     /// Draw the buffers over time; one FILE only
     #[arg(long, value_name = "FILE")]

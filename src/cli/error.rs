@@ -9,6 +9,7 @@ use crate::package::PackageError;
 use crate::plan::PlanError;
 use crate::search::{EngineError, JournalError};
 use crate::space::SpaceError;
+use crate::storage::file::PlacementError;
 use crate::storage::rectangles::RectangleError;
 use crate::store::StoreError;
 
@@ -75,6 +76,10 @@ pub(super) enum CliError {
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("`{}`: {what}", path.display())]
     Rectangles { path: PathBuf, what: RectangleError },
+    #[error("`{}`: {what}", path.display())]
+    Placement { path: PathBuf, what: PlacementError },
+    #[error("`{}`: `--capacity` with a JSON file", path.display())]
+    SurplusCapacity { path: PathBuf },
     #[error("`{}`: no capacity", path.display())]
     NoCapacity { path: PathBuf },
     #[error("`{option}` with {files} files")]
@@ -138,6 +143,10 @@ impl CliError {
                 Some("the same command with a longer `--budget` goes on".to_owned())
             }
             CliError::Rectangles { what, .. } => Some(what.hint()),
+            CliError::Placement { what, .. } => Some(what.hint()),
+            CliError::SurplusCapacity { .. } => {
+                Some("its `free` ranges are the memory to place into".to_owned())
+            }
             CliError::NoCapacity { .. } => {
                 Some("`--capacity N`, or a name such as `NAME.1048576.csv`".to_owned())
             }

@@ -8,6 +8,7 @@ use crate::model::{Graph, format, shipped};
 use crate::plan::Network;
 use crate::report;
 use crate::space;
+use crate::storage;
 
 use super::Exit;
 use super::args::{SchemaArgs, SchemaFormat};
@@ -19,6 +20,7 @@ pub(super) fn schema(args: &SchemaArgs, output: &Output) -> Result<Exit, CliErro
     let schema = match args.format {
         SchemaFormat::Model => format::schema(),
         SchemaFormat::Space => space::file::schema(),
+        SchemaFormat::Placement => storage::file::schema(),
     };
     let text =
         serde_json::to_string_pretty(&schema).map_err(|error| CliError::Output(error.into()))?;

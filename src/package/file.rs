@@ -43,18 +43,51 @@ pub fn load(path: &Path) -> Result<(Vec<u8>, Application), PackageError> {
 /// # Errors
 /// If the folder or the file cannot be written; an old file is then untouched.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
-    let wrap = |source| PackageError::Write { path: path.to_owned(), source };
-    let folder = match path.parent() {
+    save_together(&[(path, bytes)])
+}
+
+/// The same for several files: none is put in place before all are written.
+///
+/// # Errors
+/// If a folder or a file cannot be written; old files are then untouched.
+pub fn save_together(files: &[(&Path, &[u8])]) -> Result<(), PackageError> {
+    let staged: Vec<Staged<'_>> =
+        files.iter().map(|(path, bytes)| Staged::new(path, bytes)).collect::<Result<_, _>>()?;
+    staged.into_iter().try_for_each(Staged::put_in_place)
+}
+
+/// A file that is written and synced, but not at its place yet; dropped, it is gone.
+struct Staged<'a> {
+    path: &'a Path,
+    file: tempfile::NamedTempFile,
+}
+
+impl<'a> Staged<'a> {
+    fn new(path: &'a Path, bytes: &[u8]) -> Result<Staged<'a>, PackageError> {
+        let wrap = |source| PackageError::Write { path: path.to_owned(), source };
+        if path.is_dir() {
+            return Err(wrap(std::io::ErrorKind::IsADirectory.into()));
+        }
+        // As other tools write files: readable by all, unless the umask says no.
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        let mut builder = tempfile::Builder::new();
+        let mut file = builder.permissions(permissions).tempfile_in(folder(path)).map_err(wrap)?;
+        file.write_all(bytes).map_err(wrap)?;
+        file.as_file().sync_all().map_err(wrap)?;
+        Ok(Staged { path, file })
+    }
+
+    fn put_in_place(self) -> Result<(), PackageError> {
+        let wrap = |source| PackageError::Write { path: self.path.to_owned(), source };
+        self.file.persist(self.path).map_err(|error| wrap(error.error))?;
+        // The rename itself must survive a power cut too.
+        std::fs::File::open(folder(self.path)).and_then(|folder| folder.sync_all()).map_err(wrap)
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    };
-    // As other tools write files: readable by all, unless the umask says no.
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    let mut file =
-        tempfile::Builder::new().permissions(permissions).tempfile_in(folder).map_err(wrap)?;
-    file.write_all(bytes).map_err(wrap)?;
-    file.as_file().sync_all().map_err(wrap)?;
-    file.persist(path).map_err(|error| wrap(error.error))?;
-    // The rename itself must survive a power cut too.
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrap)
+    }
 }

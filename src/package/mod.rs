@@ -21,6 +21,6 @@ pub use application::{
 };
 pub use decode::read;
 pub use encode::write;
-pub use file::{PackageError, load, save};
+pub use file::{PackageError, load, save, save_together};
 pub use image::{Image, PhaseRow, Routine};
 pub use profile::{CycleSample, Profile, TileProfile, read_profile, write_profile};

@@ -90,7 +90,7 @@ pub fn build(
     for _ in 0..ATTEMPTS {
         let (routines, support) = lay_out(&program, row_budget)?;
         let separate = recipe.storage == StoragePlan::Apart;
-        let addresses = place_program(&program, &support.free, separate)?;
+        let addresses = place_program(&program, &support.free, separate, stop)?;
         let phases = schedule(&program, &addresses, memo, stop)?;
         let needed = table_bytes(&program, &phases);
         if needed > row_budget {

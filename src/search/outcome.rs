@@ -65,6 +65,9 @@ impl Failure {
 
 impl From<StorageFailure> for Failure {
     fn from(failure: StorageFailure) -> Failure {
-        Failure::DoesNotFit { what: failure.to_string() }
+        match failure {
+            StorageFailure::Stopped => Failure::Stopped,
+            other => Failure::DoesNotFit { what: other.to_string() },
+        }
     }
 }

@@ -138,6 +138,16 @@ impl Items {
         self.items[item].ranges.iter().map(|range| range.end - range.start).sum()
     }
 
+    /// Bytes of the largest aligned item that would fit into one of an item's ranges.
+    pub(super) fn largest(&self, item: usize) -> u32 {
+        let Item { ranges, alignment, .. } = &self.items[item];
+        let aligned = |range: &Range<u32>| {
+            let start = range.start.checked_next_multiple_of(*alignment)?;
+            Some(range.end.saturating_sub(start))
+        };
+        ranges.iter().filter_map(aligned).max().unwrap_or(0)
+    }
+
     /// Whether an item can lie nowhere else.
     pub(super) fn is_within(&self, item: usize, range: &Range<u32>) -> bool {
         let inside = |found: &Range<u32>| range.start <= found.start && found.end <= range.end;

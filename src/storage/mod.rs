@@ -7,6 +7,7 @@
 //! Absent on purpose: what is in the buffers, and when exactly inside a step they are used.
 
 mod branch;
+pub mod file;
 pub mod generate;
 mod items;
 mod picture;
@@ -15,6 +16,7 @@ pub mod problem;
 pub mod program;
 pub mod rectangles;
 pub mod support;
+pub mod verify;
 
 pub use place::{Outcome, Proof, place, place_within};
 pub use problem::{Buffer, Problem, ProblemError, Region, Shortage};

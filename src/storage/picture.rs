@@ -1,54 +1,173 @@
-//! A picture of placed rectangles: time to the right, addresses upwards.
+//! A picture of placed buffers: time to the right, addresses upwards.
 
-use super::rectangles::{Rectangle, Rectangles};
+use std::ops::Range;
+
+use super::file::PlacementFile;
+use super::problem::Problem;
+use super::rectangles::Rectangles;
 
 /// Size of the drawing, and what is left free around it.
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 800.0;
 const MARGIN: f64 = 40.0;
 
+/// A buffer during one stretch of time.
+struct Patch<'a> {
+    /// Which buffer, for its colour.
+    buffer: usize,
+    name: &'a str,
+    live: Range<u32>,
+    from: u32,
+    size: u32,
+}
+
+/// What is drawn.
+struct Picture<'a> {
+    /// The memory that is shown.
+    memory: Range<u32>,
+    /// Parts of it that are not free.
+    taken: Vec<Range<u32>>,
+    patches: Vec<Patch<'a>>,
+    /// Where a dashed line shows how high the bytes of the fullest step would reach.
+    line: Option<u64>,
+    caption: String,
+}
+
 impl Rectangles {
     /// A drawing of every buffer at its offset. The frame is the capacity, the dashed line the bytes
     /// that live at the fullest step.
     pub fn to_svg(&self, capacity: u32, offsets: &[u32]) -> String {
-        let start = self.buffers.iter().map(|buffer| buffer.lower).min().unwrap_or(0);
-        let end = self.buffers.iter().map(|buffer| buffer.upper).max().unwrap_or(1);
-        let across = WIDTH / f64::from(end - start).max(1.0);
-        let up = HEIGHT / f64::from(capacity.max(1));
+        let patch = |(index, offset): (usize, &u32)| {
+            let buffer = &self.buffers[index];
+            Patch {
+                buffer: index,
+                name: &buffer.id,
+                live: buffer.lower..buffer.upper,
+                from: *offset,
+                size: buffer.size,
+            }
+        };
+        let bound = self.bound();
+        let picture = Picture {
+            memory: 0..capacity,
+            taken: vec![],
+            patches: offsets.iter().enumerate().map(patch).collect(),
+            line: Some(bound),
+            caption: format!("{capacity} bytes, at most {bound} live"),
+        };
+        picture.to_svg()
+    }
+}
+
+impl PlacementFile {
+    /// A drawing of every buffer at its address; the frame is tile memory from the first free byte to
+    /// the last, what is not free is grey.
+    pub fn to_svg(&self, problem: &Problem, addresses: &[u32]) -> String {
+        let steps = problem.steps();
+        let mut patches = vec![];
+        for (index, (buffer, address)) in problem.buffers.iter().zip(addresses).enumerate() {
+            let all = || std::iter::once(steps.clone()).collect();
+            let times = if buffer.untouched { all() } else { buffer.live.clone() };
+            patches.extend(times.into_iter().map(|live| Patch {
+                buffer: index,
+                name: &self.buffers[index].name,
+                live,
+                from: *address,
+                size: buffer.size,
+            }));
+        }
+        let ends = problem.free.first().zip(problem.free.last());
+        let memory = ends.map_or(0..1, |(first, last)| first.start..last.end);
+        let gaps = problem.free.windows(2).map(|pair| pair[0].end..pair[1].start);
+        let caption = format!(
+            "{} to {}, {} bytes free, at most {} live",
+            memory.start,
+            memory.end,
+            problem.capacity(),
+            problem.fullest().1
+        );
+        let taken = gaps.filter(|gap| !gap.is_empty()).collect();
+        Picture { memory, taken, patches, line: None, caption }.to_svg()
+    }
+}
+
+/// Positions on the drawing.
+struct Scale {
+    start: u32,
+    across: f64,
+    top: u32,
+    up: f64,
+}
+
+impl Scale {
+    /// Left, top, width and height of steps and addresses.
+    fn of(&self, live: &Range<u32>, from: u32, size: u32) -> String {
+        format!(
+            "x=\"{:.3}\" y=\"{:.3}\" width=\"{:.3}\" height=\"{:.3}\"",
+            MARGIN + self.across * f64::from(live.start - self.start),
+            MARGIN + self.up * (f64::from(self.top) - f64::from(from) - f64::from(size)),
+            self.across * f64::from(live.end - live.start),
+            self.up * f64::from(size),
+        )
+    }
+}
+
+impl Picture<'_> {
+    fn to_svg(&self) -> String {
+        let start = self.patches.iter().map(|patch| patch.live.start).min().unwrap_or(0);
+        let end = self.patches.iter().map(|patch| patch.live.end).max().unwrap_or(1);
+        let scale = Scale {
+            start,
+            across: WIDTH / f64::from(end - start).max(1.0),
+            top: self.memory.end,
+            up: HEIGHT / f64::from((self.memory.end - self.memory.start).max(1)),
+        };
         let (width, height) = (WIDTH + 2.0 * MARGIN, HEIGHT + 2.0 * MARGIN);
         let mut text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
              font-family=\"sans-serif\" font-size=\"12\">\n"
         );
-        for (index, (buffer, offset)) in self.buffers.iter().zip(offsets).enumerate() {
-            let Rectangle { id, lower, upper, size } = buffer;
-            let x = MARGIN + across * f64::from(lower - start);
-            let top = f64::from(capacity) - f64::from(*offset) - f64::from(*size);
-            // Neighbours in the file differ most by golden angles.
-            let hue = index * 137 % 360;
-            text.push_str(&format!(
-                "<rect x=\"{x:.3}\" y=\"{:.3}\" width=\"{:.3}\" height=\"{:.3}\" \
-                 fill=\"hsl({hue},60%,70%)\" stroke=\"#333\" stroke-width=\"0.3\">\
-                 <title>{}: steps {lower} to {upper}, bytes {offset} to {}</title></rect>\n",
-                MARGIN + up * top,
-                across * f64::from(upper - lower),
-                up * f64::from(*size),
-                escaped(id),
-                u64::from(*offset) + u64::from(*size),
-            ));
+        for taken in &self.taken {
+            let place = scale.of(&(start..end), taken.start, taken.end - taken.start);
+            text.push_str(&format!("<rect {place} fill=\"#ccc\"/>\n"));
         }
-        let bound = MARGIN + up * (f64::from(capacity) - self.bound() as f64);
+        self.patches.iter().for_each(|patch| text.push_str(&patch.to_svg(&scale)));
         text.push_str(&format!(
             "<rect x=\"{MARGIN}\" y=\"{MARGIN}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
-             fill=\"none\" stroke=\"#000\"/>\n\
-             <path d=\"M {MARGIN} {bound:.3} h {WIDTH}\" stroke=\"#000\" stroke-dasharray=\"6 4\"/>\n\
-             <text x=\"{MARGIN}\" y=\"{}\">{capacity} bytes, at most {} live</text>\n\
+             fill=\"none\" stroke=\"#000\"/>\n"
+        ));
+        if let Some(line) = self.line {
+            let at = MARGIN + scale.up * (f64::from(self.memory.end) - line as f64);
+            text.push_str(&format!(
+                "<path d=\"M {MARGIN} {at:.3} h {WIDTH}\" stroke=\"#000\" \
+                 stroke-dasharray=\"6 4\"/>\n"
+            ));
+        }
+        text.push_str(&format!(
+            "<text x=\"{MARGIN}\" y=\"{}\">{}</text>\n\
              <text x=\"{MARGIN}\" y=\"{}\">steps {start} to {end}</text>\n</svg>\n",
             MARGIN - 12.0,
-            self.bound(),
+            self.caption,
             HEIGHT + MARGIN + 20.0,
         ));
         text
+    }
+}
+
+impl Patch<'_> {
+    fn to_svg(&self, scale: &Scale) -> String {
+        let Patch { buffer, name, live, from, size } = self;
+        // Neighbours in the file differ most by golden angles.
+        let hue = buffer * 137 % 360;
+        format!(
+            "<rect {} fill=\"hsl({hue},60%,70%)\" stroke=\"#333\" stroke-width=\"0.3\">\
+             <title>{}: steps {} to {}, bytes {from} to {}</title></rect>\n",
+            scale.of(live, *from, *size),
+            escaped(name),
+            live.start,
+            live.end,
+            u64::from(*from) + u64::from(*size),
+        )
     }
 }
 

@@ -1,13 +1,14 @@
 //! Placing one tile's buffers: bounds, then constructive orders, then searches with restarts.
 //!
 //! The searches differ in what they decide on first; each gets a small budget of nodes, because an
-//! unlucky first decision costs more than a new start. In later rounds budgets grow, and items that
-//! were often in the way are decided on sooner. Nodes are counted, there is no clock.
+//! unlucky first decision costs more than a new start. Some learn: items that were often in the way
+//! are decided on sooner in their next attempt. In later rounds budgets grow. Nodes are counted, there
+//! is no clock.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::branch::{Found, Rule, Search};
+use super::branch::{Found, Limits, Rule, Search};
 use super::items::{Items, Section};
 use super::problem::{Problem, Region, Shortage};
 use crate::target::sram::INTERLEAVED_START;
@@ -35,6 +36,8 @@ pub enum Proof {
     Alone {
         /// Its index.
         buffer: usize,
+        /// Bytes beyond the largest place that it could have.
+        bytes_over: u32,
     },
     /// Every placement was ruled out.
     Exhausted {
@@ -60,15 +63,27 @@ const TURNS: [(Rule, Preference); 7] = [
     (Rule::Lowest, Preference::Length),
 ];
 
-/// Searches that learn what is in the way.
-const LEARNERS: [Preference; 2] = [Preference::Crowd, Preference::Area];
+/// A search that learns what is in the way, in many short attempts.
+struct Learner {
+    preference: Preference,
+    /// Nodes of one attempt of the first round.
+    nodes: u64,
+    /// How much of what it learned it keeps for the next attempt.
+    keep: f64,
+}
 
-/// Nodes of one search of the first round.
-const TURN: u64 = 2500;
+/// The learners of a round, in turn.
+const LEARNERS: [Learner; 2] = [
+    Learner { preference: Preference::Crowd, nodes: 300, keep: 0.9 },
+    Learner { preference: Preference::Area, nodes: 1000, keep: 1.0 },
+];
 
-/// Restarts of a learner in one round, and nodes of its first.
-const RESTARTS: u32 = 14;
-const FIRST_RESTART: u64 = 1000;
+/// Nodes of one search of the first round: enough for a few hundred items if hardly a decision has to
+/// be taken back. Those that succeed mostly do so at once.
+const TURN: u64 = 800;
+
+/// Attempts of a learner in one round.
+const RESTARTS: u32 = 24;
 
 /// What comes first.
 #[derive(Clone, Copy)]
@@ -90,18 +105,24 @@ pub fn place(problem: &Problem) -> Outcome {
 
 /// The same with a budget of search nodes; 0: constructive orders only.
 pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
+    place_until(problem, Limits { nodes: budget, stop: None })
+}
+
+/// The same; a search that is asked to stop leaves the outcome unknown.
+pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
     let (items, item_of) = problem.items();
     let exact = exact(problem);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
     if let Some(item) = (0..items.len()).find(|item| items.lowest(*item, 0).is_none()) {
         let buffer = first(item);
-        let alone = Outcome::Impossible(Proof::Alone { buffer });
+        let bytes_over = items.sizes[item].saturating_sub(items.largest(item));
+        let alone = Outcome::Impossible(Proof::Alone { buffer, bytes_over });
         return if exact { alone } else { Outcome::Unknown { buffer } };
     }
     if let Some(shortage) = shortage(&items).filter(|_| exact) {
         return Outcome::Impossible(Proof::Bytes(shortage));
     }
-    match solve(&items, budget) {
+    match solve(&items, limits) {
         (Found::Placed(found), _) => {
             Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
         }
@@ -124,7 +145,7 @@ fn exact(problem: &Problem) -> bool {
 }
 
 /// Places items; with the nodes that it took.
-pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
+pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
     let failed = match construct(items) {
         Ok(found) => return (Found::Placed(found), 0),
         Err(item) => item,
@@ -132,14 +153,18 @@ pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
     let mut found = Found::Unknown(failed);
     let mut spent = 0;
     let mut attempt = |rule, rank: &[u32], trouble: &mut [f64], nodes: u64| {
-        let mut search = Search::new(items, (rule, rank), trouble, nodes.min(budget - spent));
+        let left = limits.nodes - spent;
+        let part = Limits { nodes: nodes.min(left), ..limits };
+        let mut search = Search::new(items, (rule, rank), trouble, part);
         found = search.run();
-        spent += search.nodes().min(budget - spent);
-        (!matches!(found, Found::Unknown(_)) || spent >= budget).then(|| (found.clone(), spent))
+        spent += search.nodes().min(left);
+        let over = spent >= limits.nodes || limits.stopped();
+        (over || !matches!(found, Found::Unknown(_))).then(|| (found.clone(), spent))
     };
-    if budget == 0 {
+    if limits.nodes == 0 {
         return (found, 0);
     }
+    let mut learners = LEARNERS.map(|learner| (learner, vec![1.0; items.len()]));
     for round in 0.. {
         let grown = |nodes: u64| nodes << (2 * round).min(32);
         for (rule, preference) in TURNS {
@@ -149,16 +174,15 @@ pub(super) fn solve(items: &Items, budget: u64) -> (Found, u64) {
                 return end;
             }
         }
-        for preference in LEARNERS {
-            let mut trouble = vec![1.0; items.len()];
-            let rank = ranks(items, preference);
-            let mut nodes = grown(FIRST_RESTART);
+        for (learner, trouble) in &mut learners {
+            let rank = ranks(items, learner.preference);
             for _ in 0..RESTARTS {
-                if let Some(end) = attempt(Rule::Troubled, &rank, &mut trouble, nodes) {
+                let end = attempt(Rule::Troubled, &rank, trouble, grown(learner.nodes));
+                if let Some(end) = end {
                     return end;
                 }
-                trouble.iter_mut().for_each(|trouble| *trouble = 0.5 * *trouble + 0.5);
-                nodes = nodes * 11 / 10;
+                let keep = learner.keep;
+                trouble.iter_mut().for_each(|trouble| *trouble = keep * *trouble + (1.0 - keep));
             }
         }
     }
@@ -270,4 +294,23 @@ fn shortage(items: &Items) -> Option<Shortage> {
         let (over, step) = most.max_by_key(|(over, step)| (*over, Reverse(*step)))?;
         Some(Shortage { region, step, bytes_over: u32::try_from(over).unwrap_or(u32::MAX) })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::generate::banks;
+    use super::*;
+
+    #[test]
+    fn a_search_that_is_asked_to_stop_ends_unknown() {
+        let problem = banks(0, false);
+        let placed = |stop: bool| {
+            let stop = AtomicBool::new(stop);
+            place_until(&problem, Limits { nodes: BUDGET, stop: Some(&stop) })
+        };
+        assert!(matches!(placed(false), Outcome::Placed(_)));
+        assert!(matches!(placed(true), Outcome::Unknown { .. }));
+    }
 }

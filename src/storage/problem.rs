@@ -1,5 +1,6 @@
 //! One tile's problem.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
@@ -158,6 +159,39 @@ impl Problem {
             }
         }
         Ok(())
+    }
+
+    /// Free bytes.
+    pub fn capacity(&self) -> u64 {
+        self.free.iter().map(|range| u64::from(range.end - range.start)).sum()
+    }
+
+    /// From the first step of any buffer to the last.
+    pub fn steps(&self) -> Range<u32> {
+        let live = || self.buffers.iter().flat_map(|buffer| &buffer.live);
+        let start = live().map(|live| live.start).min().unwrap_or(0);
+        start..live().map(|live| live.end).max().unwrap_or(start)
+    }
+
+    /// The first step at which the most bytes live, and how many: buffers with one address count
+    /// once.
+    pub fn fullest(&self) -> (u32, u64) {
+        let (items, _) = self.items();
+        let bytes = items.sections.iter().map(|section| {
+            let bytes = section.items.iter().map(|(_, size)| u64::from(*size)).sum();
+            (section.step, bytes)
+        });
+        bytes.max_by_key(|(step, bytes)| (*bytes, Reverse(*step))).unwrap_or((0, 0))
+    }
+
+    /// Free bytes up to the end of the highest buffer.
+    pub fn height(&self, addresses: &[u32]) -> u64 {
+        let ends = self.buffers.iter().zip(addresses);
+        let end = ends.map(|(buffer, at)| u64::from(*at) + u64::from(buffer.size)).max();
+        let below = |range: &Range<u32>| {
+            end.unwrap_or(0).min(range.end.into()).saturating_sub(range.start.into())
+        };
+        self.free.iter().map(below).sum()
     }
 
     /// For every buffer the first buffer with the same address.

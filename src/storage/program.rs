@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
 use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, StepKind};
 use crate::target::{Address, TileId};
 
-use super::place::{Outcome, Proof, place_within};
+use super::branch::Limits;
+use super::place::{Outcome, Proof, place_until};
 use super::problem::{Buffer, Problem, Region};
 
 /// Why a program does not fit.
@@ -32,6 +34,9 @@ pub enum StorageFailure {
         /// The first such tile.
         tile: TileId,
     },
+    /// The search was asked to stop, which says nothing about the program.
+    #[error("stopped")]
+    Stopped,
     /// No placement was found for a buffer.
     #[error("tile {tile}: no place was found for `{buffer}` ({bytes} bytes, {} memory)", class(*.interleaved))]
     NoPlace {
@@ -52,7 +57,7 @@ fn class(interleaved: bool) -> &'static str {
 
 /// Addresses of all buffers, or why they do not fit; `free` is the same on every tile. With
 /// `separate`, buffers that a tile reads and writes in one exchange lie in different elements where
-/// there is room for it.
+/// there is room for it. Searches give up when `stop` is set.
 ///
 /// # Errors
 /// The failure of the lowest tile that has one.
@@ -60,6 +65,7 @@ pub fn place_program(
     program: &Program,
     free: &[Range<u32>],
     separate: bool,
+    stop: &AtomicBool,
 ) -> Result<Addresses, StorageFailure> {
     let mut on_tile: Vec<Vec<(BufferId, u32)>> = vec![vec![]; program.tiles.into()];
     for (id, buffer) in (0..).map(BufferId).zip(&program.buffers) {
@@ -75,7 +81,9 @@ pub fn place_program(
     let wishes = if separate { exchanged_together(program) } else { vec![] };
     let solved: Vec<_> = kinds
         .par_iter()
-        .map(|(buffers, tiles)| solve(program, free, buffers, &wishes).map_err(|f| (tiles[0], f)))
+        .map(|(buffers, tiles)| {
+            solve(program, (free, stop), buffers, &wishes).map_err(|f| (tiles[0], f))
+        })
         .collect();
     let failures = solved.iter().filter_map(|answer| answer.as_ref().err());
     if let Some((tile, failure)) = failures.min_by_key(|(tile, _)| *tile) {
@@ -101,6 +109,7 @@ const BUDGET: u64 = 20_000;
 enum Failure {
     Over { region: Region, bytes_over: u32, step: u32 },
     Proved,
+    Stopped,
     NoPlace { buffer: BufferId, bytes: u32 },
 }
 
@@ -112,6 +121,7 @@ impl Failure {
                 StorageFailure::Over { tile, region, bytes_over, step }
             }
             Failure::Proved => StorageFailure::Proved { tile },
+            Failure::Stopped => StorageFailure::Stopped,
             Failure::NoPlace { buffer, bytes } => {
                 let found = &program.buffers[buffer.0 as usize];
                 let interleaved = found.class == Class::Interleaved;
@@ -146,7 +156,7 @@ fn exchanged_together(program: &Program) -> Vec<(BufferId, BufferId)> {
 
 fn solve(
     program: &Program,
-    free: &[Range<u32>],
+    (free, stop): (&[Range<u32>], &AtomicBool),
     present: &[(BufferId, u32)],
     wishes: &[(BufferId, BufferId)],
 ) -> Result<Vec<u32>, Failure> {
@@ -176,10 +186,18 @@ fn solve(
     };
     problem.apart.extend(pairs(wishes));
     let wished = problem.apart.len() > needed.len();
-    let mut outcome = place_within(&problem, if wished { WISH_BUDGET } else { BUDGET });
-    if wished && !matches!(outcome, Outcome::Placed(_)) {
+    let limits = |nodes| Limits { nodes, stop: Some(stop) };
+    // What would have been found without the stop stays open: an answer does not depend on the time.
+    let stopped = |outcome: &Outcome| {
+        matches!(outcome, Outcome::Unknown { .. }) && stop.load(Ordering::Relaxed)
+    };
+    let mut outcome = place_until(&problem, limits(if wished { WISH_BUDGET } else { BUDGET }));
+    if wished && !matches!(outcome, Outcome::Placed(_)) && !stopped(&outcome) {
         problem.apart = needed;
-        outcome = place_within(&problem, BUDGET);
+        outcome = place_until(&problem, limits(BUDGET));
+    }
+    if stopped(&outcome) {
+        return Err(Failure::Stopped);
     }
     match outcome {
         Outcome::Placed(addresses) => Ok(addresses),
@@ -189,7 +207,7 @@ fn solve(
             step: shortage.step,
         }),
         Outcome::Impossible(Proof::Exhausted { .. }) => Err(Failure::Proved),
-        Outcome::Impossible(Proof::Alone { buffer }) | Outcome::Unknown { buffer } => {
+        Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
             Err(Failure::NoPlace { buffer: present[buffer].0, bytes: present[buffer].1 })
         }
     }

@@ -2,7 +2,7 @@
 //! (`id,lower,upper,size` in any order, lifetimes half-open). An `offset` that is there is ignored,
 //! any other column is refused: it may be a constraint.
 
-use super::branch::Found;
+use super::branch::{Found, Limits};
 use super::items::{Item, Items};
 use super::place;
 
@@ -170,7 +170,7 @@ impl Rectangles {
         if self.bound() > u64::from(capacity) {
             return RectangleOutcome::Impossible;
         }
-        match place::solve(&self.items(capacity), budget).0 {
+        match place::solve(&self.items(capacity), Limits { nodes: budget, stop: None }).0 {
             Found::Placed(offsets) => RectangleOutcome::Placed(offsets),
             Found::Nothing => RectangleOutcome::Impossible,
             Found::Unknown(_) => RectangleOutcome::Unknown,

@@ -11,14 +11,38 @@
 //! something that is not placed yet, so its lowest address rises to the lowest such support.
 //!
 //! Cut off are: sections whose remaining items need more bytes than lie above the lowest place left
-//! for them, and states that failed before. Items that are linked by no others are solved by
+//! for them ([`room`]), and states that failed before. An item below which so much would be wasted
+//! that the others do not fit above it lies on one of them: it floats, and is raised. Items that are linked by no others are solved by
 //! themselves.
 
+mod floating;
+mod room;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashSet;
 
-use super::items::Items;
+use self::room::Left;
+use super::items::{Items, Neighbour};
+
+/// When a search gives up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits<'a> {
+    /// Nodes that it may visit.
+    pub(super) nodes: u64,
+    /// Set by whoever does not want to wait any longer.
+    pub(super) stop: Option<&'a AtomicBool>,
+}
+
+impl Limits<'_> {
+    /// Whether somebody asked it to end.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
 
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +51,7 @@ pub(super) enum Found {
     Placed(Vec<u32>),
     /// There is no placement.
     Nothing,
-    /// The budget is used up; the item that was most often in the way.
+    /// A limit is reached; the item that was most often in the way.
     Unknown(usize),
 }
 
@@ -48,6 +72,10 @@ pub(super) enum Rule {
 
 /// States that are remembered as failed.
 const REMEMBERED: usize = 1 << 18;
+
+/// Items that may be raised for want of room after one decision. Conclusions beyond that are rarely
+/// worth their time: two sections can raise each other's items by a few bytes many times over.
+const PATIENCE: usize = 30;
 
 /// Why a group of items is not placed.
 enum End {
@@ -82,13 +110,29 @@ pub(super) struct Search<'a> {
     floats_trail: Vec<usize>,
     spare_trail: Vec<(usize, u64)>,
     /// Sections to look at again, each once.
-    dirty: Vec<usize>,
+    dirty: VecDeque<usize>,
     is_dirty: Vec<bool>,
     failed: FxHashSet<u128>,
     hulls: Vec<Range<u32>>,
+    /// For every item a neighbour that was found to fit below it, as a place in its neighbours: looked
+    /// at first, because it mostly still does.
+    below: Vec<u32>,
+    /// The same for what a floating item can lie on.
+    support: Vec<u32>,
+    /// Items of every section, the last known highest first: mostly still sorted.
+    highest_first: Vec<Vec<(u32, u32)>>,
+    /// Floating items without support: empty and false between calls.
+    floating: Vec<usize>,
+    loose: Vec<bool>,
+    heap: BinaryHeap<Reverse<(u32, usize)>>,
+    /// Something was raised for want of room since the last lift.
+    inferred: bool,
+    /// How many more items may be raised for want of room after this decision.
+    patience: usize,
+    /// What a section still has to hold.
+    left: Vec<Left>,
     nodes: u64,
-    budget: u64,
-    scratch: Vec<(u32, u32)>,
+    limits: Limits<'a>,
 }
 
 impl<'a> Search<'a> {
@@ -96,7 +140,7 @@ impl<'a> Search<'a> {
         items: &'a Items,
         (rule, rank): (Rule, &'a [u32]),
         trouble: &'a mut [f64],
-        budget: u64,
+        limits: Limits<'a>,
     ) -> Search<'a> {
         Search {
             items,
@@ -110,13 +154,21 @@ impl<'a> Search<'a> {
             low_trail: vec![],
             floats_trail: vec![],
             spare_trail: vec![],
-            dirty: vec![],
+            dirty: VecDeque::new(),
             is_dirty: vec![false; items.sections.len()],
             failed: FxHashSet::default(),
             hulls: items.items.iter().map(super::items::Item::hull).collect(),
+            below: vec![0; items.len()],
+            support: vec![0; items.len()],
+            highest_first: items.sections.iter().map(room::by_number).collect(),
+            floating: vec![],
+            loose: vec![false; items.len()],
+            heap: BinaryHeap::new(),
+            inferred: false,
+            patience: 0,
+            left: vec![],
             nodes: 0,
-            budget,
-            scratch: vec![],
+            limits,
         }
     }
 
@@ -135,10 +187,10 @@ impl<'a> Search<'a> {
         for section in 0..self.items.sections.len() {
             self.mark(section);
         }
-        if !self.sections_hold() {
+        let mut all: Vec<usize> = (0..self.items.len()).collect();
+        if !self.settle(&all) {
             return Found::Nothing;
         }
-        let mut all: Vec<usize> = (0..self.items.len()).collect();
         all.sort_by_key(|item| self.hulls[*item].start);
         match self.components(&all) {
             Ok(()) => Found::Placed(self.low.clone()),
@@ -187,7 +239,7 @@ impl<'a> Search<'a> {
         let mut rest = Vec::with_capacity(group.len());
         while let Some(choice) = self.choose(group) {
             self.nodes += 1;
-            if self.nodes > self.budget {
+            if self.nodes > self.limits.nodes || self.limits.stopped() {
                 return Err(End::OutOfBudget);
             }
             let mark = self.trails();
@@ -204,7 +256,7 @@ impl<'a> Search<'a> {
             }
             self.go_back(mark);
             self.set_floats(choice, true);
-            if !self.lift(group) || !self.sections_hold() {
+            if !self.settle(group) {
                 break;
             }
         }
@@ -215,20 +267,19 @@ impl<'a> Search<'a> {
         Err(End::Failed)
     }
 
-    /// The next item to decide on: one below which nothing else of the group can be put. If every such
-    /// item floats, supports rise until one does not, or nothing is left to lie on.
+    /// The next item to decide on: one below which nothing else of the group can be put. The lowest
+    /// of all is one of them, and never floats after a lift.
     fn choose(&mut self, group: &[usize]) -> Option<usize> {
-        loop {
-            let free =
-                group.iter().copied().filter(|item| !self.floats[*item] && self.is_lowest(*item));
-            if let Some(found) = free.min_by_key(|item| self.preference(*item)) {
-                return Some(found);
-            }
-            let before = self.low_trail.len();
-            if !self.lift(group) || !self.sections_hold() || self.low_trail.len() == before {
-                return None;
+        let mut best: Option<((u64, u64, u32), usize)> = None;
+        for &item in group {
+            if !self.floats[item] && self.is_lowest(item) {
+                let preference = self.preference(item);
+                if best.is_none_or(|(least, _)| preference < least) {
+                    best = Some((preference, item));
+                }
             }
         }
+        best.map(|(_, item)| item)
     }
 
     fn preference(&self, item: usize) -> (u64, u64, u32) {
@@ -249,10 +300,19 @@ impl<'a> Search<'a> {
     }
 
     /// Whether nothing that meets the item and is not placed fits below it.
-    fn is_lowest(&self, item: usize) -> bool {
-        let mut others =
-            self.items.neighbours[item].iter().filter(|other| !self.placed[other.item]);
-        others.all(|other| other.over(self.low[other.item]) > self.low[item])
+    fn is_lowest(&mut self, item: usize) -> bool {
+        let others = &self.items.neighbours[item];
+        let fits_below = |other: &Neighbour| {
+            !self.placed[other.item] && other.over(self.low[other.item]) <= self.low[item]
+        };
+        if others.get(self.below[item] as usize).is_some_and(fits_below) {
+            return false;
+        }
+        let found = others.iter().position(fits_below);
+        if let Some(found) = found {
+            self.below[item] = found as u32;
+        }
+        found.is_none()
     }
 
     /// Identity of what is left to do.
@@ -295,20 +355,21 @@ impl<'a> Search<'a> {
                 self.set_floats(other.item, false);
             }
         }
-        self.lift(rest) && self.sections_hold()
+        self.settle(rest)
     }
 
-    /// Raises what floats to its lowest support; whether all of it can be supported.
-    fn lift(&mut self, group: &[usize]) -> bool {
-        let items = self.items;
-        group.iter().all(|&item| {
-            if self.placed[item] || !self.floats[item] {
+    /// Draws conclusions until there are no more; whether the group may still fit.
+    fn settle(&mut self, group: &[usize]) -> bool {
+        self.patience = PATIENCE;
+        loop {
+            self.inferred = false;
+            if !self.lift(group) || !self.sections_hold() {
+                return false;
+            }
+            if !self.inferred {
                 return true;
             }
-            let others = items.neighbours[item].iter().filter(|other| !self.placed[other.item]);
-            let support = others.map(|other| other.over(self.low[other.item])).min();
-            support.is_some_and(|support| self.raise(item, support))
-        })
+        }
     }
 
     /// Keeps an unplaced item at or above an address.
@@ -358,72 +419,4 @@ impl<'a> Search<'a> {
             self.spare[section] = spare;
         }
     }
-
-    fn mark(&mut self, section: usize) {
-        if !self.is_dirty[section] {
-            self.is_dirty[section] = true;
-            self.dirty.push(section);
-        }
-    }
-
-    /// Whether every section that changed still has room for what is left of it.
-    fn sections_hold(&mut self) -> bool {
-        while let Some(section) = self.dirty.pop() {
-            self.is_dirty[section] = false;
-            if !self.holds(section) {
-                for (item, _) in &self.items.sections[section].items {
-                    if !self.placed[*item] {
-                        self.trouble[*item] += 1.0;
-                    }
-                }
-                return false;
-            }
-        }
-        true
-    }
-
-    fn holds(&mut self, section: usize) -> bool {
-        let items = self.items;
-        let several = items.ceilings.len() > 1;
-        for &ceiling in &items.ceilings {
-            self.scratch.clear();
-            let (mut lowest, mut highest, mut needed) = (u32::MAX, 0, 0);
-            for &(item, size) in &items.sections[section].items {
-                if !self.placed[item] && (!several || items.ceiling(item) <= ceiling) {
-                    let low = self.low[item];
-                    (lowest, highest) = (lowest.min(low), highest.max(low));
-                    needed += u64::from(size);
-                    self.scratch.push((low, size));
-                }
-            }
-            let room = items.room(lowest..ceiling);
-            if needed > room {
-                return false;
-            }
-            if ceiling == items.end() {
-                // A section without anything left is never tight.
-                let spare = if needed == 0 { u64::MAX / 4096 } else { room - needed };
-                if spare != self.spare[section] {
-                    self.spare_trail.push((section, self.spare[section]));
-                    self.spare[section] = spare;
-                }
-            }
-            if needed > items.room(highest..ceiling)
-                && !steps_hold(items, &mut self.scratch, ceiling)
-            {
-                return false;
-            }
-        }
-        true
-    }
-}
-
-/// Whether the highest items fit above the lowest of them, for every number of them.
-fn steps_hold(items: &Items, lows: &mut [(u32, u32)], ceiling: u32) -> bool {
-    lows.sort_unstable_by(|a, b| b.cmp(a));
-    let mut needed = 0;
-    lows.iter().all(|&(low, size)| {
-        needed += u64::from(size);
-        needed <= items.room(low..ceiling)
-    })
 }

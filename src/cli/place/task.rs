@@ -1,0 +1,206 @@
+//! What is to be placed: rectangles from a CSV file, or a tile's problem from a JSON file.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::storage::file::PlacementFile;
+use crate::storage::rectangles::{RectangleOutcome, Rectangles};
+use crate::storage::{Outcome, Problem, Proof, place_within};
+
+use super::super::error::CliError;
+
+/// A file's problem.
+pub(super) struct Task {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    form: Form,
+}
+
+/// The two forms of a problem.
+enum Form {
+    Rectangles { capacity: u32, rectangles: Rectangles },
+    Tile { file: PlacementFile, problem: Problem },
+}
+
+/// What came of it.
+pub(super) enum Verdict {
+    /// An address for every buffer.
+    Placed(Vec<u32>),
+    /// Nothing fits, which is proved.
+    Impossible(Shortage),
+    /// Nothing was found.
+    Unknown,
+}
+
+/// Where bytes are missing, as far as the proof says.
+#[derive(Default)]
+pub(super) struct Shortage {
+    pub(super) step: Option<u32>,
+    pub(super) region: Option<&'static str>,
+    pub(super) bytes_over: Option<u64>,
+    /// The buffer that does not fit even alone.
+    pub(super) buffer: Option<String>,
+}
+
+impl Task {
+    /// Reads a file; what it is called says of which form it is.
+    pub(super) fn read(path: &Path, capacity: Option<u32>) -> Result<Task, CliError> {
+        let path = path.to_owned();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| CliError::Unreadable { path: path.clone(), source })?;
+        if path.extension().is_some_and(|extension| extension == "json") {
+            return Task::tile(path, &text, capacity);
+        }
+        let rectangles = Rectangles::from_csv(&text)
+            .map_err(|what| CliError::Rectangles { path: path.clone(), what })?;
+        let (name, named) = named(&path);
+        match capacity.or(named) {
+            Some(capacity) => {
+                Ok(Task { path, name, form: Form::Rectangles { capacity, rectangles } })
+            }
+            None => Err(CliError::NoCapacity { path }),
+        }
+    }
+
+    fn tile(path: PathBuf, text: &str, capacity: Option<u32>) -> Result<Task, CliError> {
+        let (file, problem) = PlacementFile::from_json(text)
+            .map_err(|what| CliError::Placement { path: path.clone(), what })?;
+        if capacity.is_some() {
+            return Err(CliError::SurplusCapacity { path });
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Task { path, name, form: Form::Tile { file, problem } })
+    }
+
+    /// Bytes to place into.
+    pub(super) fn capacity(&self) -> u64 {
+        match &self.form {
+            Form::Rectangles { capacity, .. } => u64::from(*capacity),
+            Form::Tile { problem, .. } => problem.capacity(),
+        }
+    }
+
+    /// The first step at which the most bytes live, and how many.
+    pub(super) fn fullest(&self) -> (u32, u64) {
+        match &self.form {
+            Form::Rectangles { rectangles, .. } => rectangles.fullest(),
+            Form::Tile { problem, .. } => problem.fullest(),
+        }
+    }
+
+    /// Bytes below the end of the highest buffer.
+    pub(super) fn height(&self, addresses: &[u32]) -> u64 {
+        match &self.form {
+            Form::Rectangles { rectangles, .. } => rectangles.height(addresses),
+            Form::Tile { problem, .. } => problem.height(addresses),
+        }
+    }
+
+    /// Places everything; addresses have not been checked.
+    pub(super) fn solve(&self, nodes: u64) -> Verdict {
+        match &self.form {
+            Form::Rectangles { capacity, rectangles } => match rectangles.place(*capacity, nodes) {
+                RectangleOutcome::Placed(offsets) => Verdict::Placed(offsets),
+                RectangleOutcome::Impossible => Verdict::Impossible(self.overfull()),
+                RectangleOutcome::Unknown => Verdict::Unknown,
+            },
+            Form::Tile { file, problem } => match place_within(problem, nodes) {
+                Outcome::Placed(addresses) => Verdict::Placed(addresses),
+                Outcome::Impossible(proof) => Verdict::Impossible(shortage(file, problem, &proof)),
+                Outcome::Unknown { .. } => Verdict::Unknown,
+            },
+        }
+    }
+
+    /// Bytes too many at the fullest step, if there are.
+    fn overfull(&self) -> Shortage {
+        let (step, live) = self.fullest();
+        match live.checked_sub(self.capacity()) {
+            Some(over) if over > 0 => {
+                Shortage { step: Some(step), bytes_over: Some(over), ..Shortage::default() }
+            }
+            _ => Shortage::default(),
+        }
+    }
+
+    /// What is wrong with addresses, by rules that know nothing of how they were found.
+    pub(super) fn violation(&self, addresses: &[u32]) -> Option<String> {
+        match &self.form {
+            Form::Rectangles { capacity, rectangles } => rectangles.violation(*capacity, addresses),
+            Form::Tile { file, .. } => file.misplaced(addresses).first().map(ToString::to_string),
+        }
+    }
+
+    /// The file again, with addresses.
+    pub(super) fn answer(&self, addresses: &[u32]) -> String {
+        match &self.form {
+            Form::Rectangles { rectangles, .. } => rectangles.to_csv(addresses),
+            Form::Tile { file, .. } => file.to_json(addresses),
+        }
+    }
+
+    /// A picture.
+    pub(super) fn to_svg(&self, addresses: &[u32]) -> String {
+        match &self.form {
+            Form::Rectangles { capacity, rectangles } => rectangles.to_svg(*capacity, addresses),
+            Form::Tile { file, problem } => file.to_svg(problem, addresses),
+        }
+    }
+
+    /// What a tile's problem tells in JSON beside the figures of both forms.
+    pub(super) fn details(&self, verdict: &Verdict) -> Map<String, Value> {
+        let Form::Tile { file, .. } = &self.form else { return Map::new() };
+        let addresses = match verdict {
+            Verdict::Placed(addresses) => {
+                let named = file.buffers.iter().zip(addresses);
+                named.map(|(buffer, address)| (buffer.name.clone(), json!(address))).collect()
+            }
+            Verdict::Impossible(_) | Verdict::Unknown => Value::Null,
+        };
+        let shortage = match verdict {
+            Verdict::Impossible(found) => json!({
+                "step": found.step,
+                "region": found.region,
+                "bytes_over": found.bytes_over,
+                "buffer": found.buffer,
+            }),
+            Verdict::Placed(_) | Verdict::Unknown => Value::Null,
+        };
+        Map::from_iter([("addresses".to_owned(), addresses), ("shortage".to_owned(), shortage)])
+    }
+}
+
+/// What a proof says, with names.
+fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage {
+    match proof {
+        Proof::Bytes(found) => Shortage {
+            step: Some(found.step),
+            region: Some(found.region.name()),
+            bytes_over: Some(found.bytes_over.into()),
+            buffer: None,
+        },
+        Proof::Alone { buffer, bytes_over } => {
+            let found = &problem.buffers[*buffer];
+            Shortage {
+                step: found.live.first().map(|live| live.start),
+                region: Some(found.region.name()),
+                bytes_over: Some((*bytes_over).into()),
+                buffer: Some(file.buffers[*buffer].name.clone()),
+            }
+        }
+        Proof::Exhausted { .. } => Shortage::default(),
+    }
+}
+
+/// An instance's name, and its capacity if the file is called `NAME.CAPACITY.csv`.
+fn named(path: &Path) -> (String, Option<u32>) {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let parts = stem
+        .rsplit_once('.')
+        .and_then(|(name, number)| Some((name.to_owned(), number.parse::<u32>().ok()?)));
+    match parts {
+        Some((name, capacity)) => (name, Some(capacity)),
+        None => (stem, None),
+    }
+}

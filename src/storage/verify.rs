@@ -1,0 +1,150 @@
+//! What is wrong with the addresses of a placement file, by the rules of the file itself: it knows
+//! neither the solver nor the form that the solver works on.
+
+use std::collections::BTreeSet;
+
+use super::file::{FileBuffer, PlacementFile};
+use super::problem::Region;
+use crate::target::sram::{EXECUTABLE_END, INTERLEAVED_START, elements};
+use crate::target::{Address, Bytes};
+
+/// A rule that addresses break.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the words of the messages")]
+pub enum Misplaced {
+    /// Addresses for some buffers only, or for more than there are.
+    #[error("{addresses} addresses for {buffers} buffers")]
+    Count { addresses: usize, buffers: usize },
+    /// No multiple of the alignment.
+    #[error("`{name}` lies at {address}, no multiple of {alignment}")]
+    Alignment { name: String, address: u32, alignment: u32 },
+    /// Not inside one free range.
+    #[error("`{name}` takes {start} to {end}, which is inside no free range")]
+    NotFree { name: String, start: u64, end: u64 },
+    /// In the other region, or code where it cannot be executed.
+    #[error("`{name}` takes {start} to {end}, which is not in its region")]
+    Region { name: String, start: u64, end: u64 },
+    /// On an address that is forbidden to it.
+    #[error("`{name}` touches {start} to {end}, which is forbidden to it")]
+    Forbidden { name: String, start: u32, end: u32 },
+    /// Two buffers on one byte at one time.
+    #[error("`{a}` and `{b}` overlap")]
+    Overlap { a: String, b: String },
+    /// Two buffers in one memory element at one time.
+    #[error("`{a}` and `{b}` share a memory element")]
+    Element { a: String, b: String },
+    /// One address was asked for.
+    #[error("`{a}` and `{b}` have two addresses")]
+    Alias { a: String, b: String },
+}
+
+impl PlacementFile {
+    /// Every rule that addresses, in the order of the buffers, break.
+    pub fn misplaced(&self, addresses: &[u32]) -> Vec<Misplaced> {
+        let buffers = self.buffers.len();
+        if addresses.len() != buffers {
+            return vec![Misplaced::Count { addresses: addresses.len(), buffers }];
+        }
+        let mut found = vec![];
+        for (buffer, address) in self.buffers.iter().zip(addresses) {
+            self.alone(buffer, *address, &mut found);
+        }
+        for (index, buffer) in self.buffers.iter().enumerate() {
+            for (earlier, other) in self.buffers[..index].iter().enumerate() {
+                let pair = [(other, addresses[earlier]), (buffer, addresses[index])];
+                self.together(pair, &mut found);
+            }
+        }
+        found
+    }
+
+    /// What a buffer needs by itself.
+    fn alone(&self, buffer: &FileBuffer, address: u32, found: &mut Vec<Misplaced>) {
+        let name = || buffer.name.clone();
+        let (start, end) = extent(buffer, address);
+        if !address.is_multiple_of(buffer.alignment) {
+            let alignment = buffer.alignment;
+            found.push(Misplaced::Alignment { name: name(), address, alignment });
+        }
+        if !self.free.iter().any(|[from, to]| u64::from(*from) <= start && end <= u64::from(*to)) {
+            found.push(Misplaced::NotFree { name: name(), start, end });
+        }
+        let standard = end <= u64::from(INTERLEAVED_START.0);
+        let in_region = match buffer.region {
+            Region::Either => true,
+            Region::Standard => standard,
+            Region::Interleaved => start >= u64::from(INTERLEAVED_START.0),
+        };
+        if !in_region || buffer.executable && end > u64::from(EXECUTABLE_END.0) {
+            found.push(Misplaced::Region { name: name(), start, end });
+        }
+        for &[from, to] in &buffer.forbidden {
+            if u64::from(from) < end && start < u64::from(to) {
+                found.push(Misplaced::Forbidden { name: name(), start: from, end: to });
+            }
+        }
+    }
+
+    /// What two buffers need of each other.
+    fn together(&self, [a, b]: [(&FileBuffer, u32); 2], found: &mut Vec<Misplaced>) {
+        let is_in = |list: &[[String; 2]]| {
+            let one = [&a.0.name, &b.0.name];
+            list.iter().any(|[x, y]| one == [x, y] || one == [y, x])
+        };
+        let names = || (a.0.name.clone(), b.0.name.clone());
+        if is_in(&self.aliases) && a.1 != b.1 {
+            let (a, b) = names();
+            found.push(Misplaced::Alias { a, b });
+        }
+        let at_once = live_at_once(a.0, b.0);
+        let ((start_a, end_a), (start_b, end_b)) = (extent(a.0, a.1), extent(b.0, b.1));
+        let alone = a.0.untouched || b.0.untouched;
+        let overlap = start_a < end_b && start_b < end_a;
+        if (at_once || alone) && overlap && !self.share_a_place(&a.0.name, &b.0.name) {
+            let (a, b) = names();
+            found.push(Misplaced::Overlap { a, b });
+        }
+        if at_once && is_in(&self.apart) {
+            let touched = |(start, end): (u64, u64)| -> BTreeSet<u8> {
+                let (start, length) = (start.try_into(), (end - start).try_into());
+                let (start, length) = (start.unwrap_or(u32::MAX), length.unwrap_or(0));
+                elements(Address(start), Bytes(length)).map(|element| element.0).collect()
+            };
+            if !touched((start_a, end_a)).is_disjoint(&touched((start_b, end_b))) {
+                let (a, b) = names();
+                found.push(Misplaced::Element { a, b });
+            }
+        }
+    }
+
+    /// Whether aliases lead from one buffer to the other.
+    fn share_a_place(&self, a: &str, b: &str) -> bool {
+        let mut reached = BTreeSet::from([a]);
+        loop {
+            let before = reached.len();
+            for [x, y] in &self.aliases {
+                if reached.contains(x.as_str()) || reached.contains(y.as_str()) {
+                    reached.extend([x.as_str(), y.as_str()]);
+                }
+            }
+            if reached.contains(b) || reached.len() == before {
+                return reached.contains(b);
+            }
+        }
+    }
+}
+
+/// Where a buffer starts and ends, tail included.
+fn extent(buffer: &FileBuffer, address: u32) -> (u64, u64) {
+    let start = u64::from(address);
+    (start, start + u64::from(buffer.size) + u64::from(buffer.tail))
+}
+
+fn live_at_once(a: &FileBuffer, b: &FileBuffer) -> bool {
+    if a.persistent || b.persistent {
+        // The other lives at some step, or through all of them too.
+        return true;
+    }
+    a.live.iter().any(|[from, to]| b.live.iter().any(|[start, end]| from < end && start < to))
+}
