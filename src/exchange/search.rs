@@ -26,7 +26,7 @@ fn budget(work: usize) -> usize {
 /// Items from which on messages leave room enough between controls for all rows to encode, mostly.
 const LONG: u32 = 64;
 /// Jobs and receivers from which on a fast schedule keeps all controls apart: that costs events, but
-/// then every row encodes and none has to be tried.
+/// then few rows have to be tried, those with two controls of one message at once.
 const MANY: usize = 20_000;
 /// Jobs and receivers from which on every schedule is a fast one.
 const ENORMOUS: usize = 2_000_000;
