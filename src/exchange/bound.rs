@@ -50,10 +50,11 @@ struct Loads {
     sent: Vec<Port>,
     lent: Vec<Port>,
     received: Vec<Port>,
+    /// By tile; none if no tile reads and writes one element.
     elements: Vec<[Element; 32]>,
     slots: Vec<Slots>,
-    /// Whether a tile must select a source, for all tiles and sources.
-    selected: Vec<bool>,
+    /// Whether a tile must select a source: one bit for each source, tile after tile.
+    selected: Vec<u64>,
 }
 
 impl Loads {
@@ -64,9 +65,9 @@ impl Loads {
             sent: vec![Port::default(); tiles],
             lent: vec![Port::default(); tiles.div_ceil(2)],
             received: vec![Port::default(); tiles],
-            elements: vec![[Element::default(); 32]; tiles],
+            elements: vec![],
             slots: vec![Slots::default(); tiles],
-            selected: vec![false; tiles * tiles],
+            selected: vec![0; (tiles * tiles).div_ceil(64)],
         };
         for index in 0..narrow.len() {
             let job = narrow.job(index);
@@ -89,7 +90,7 @@ impl Loads {
         self.sent[tile].add(items, job.natural, after);
         self.lent[tile / 2].add(job.items, job.natural, after);
         for element in bits(job.mask) {
-            self.elements[tile][element].read.add(items, job.natural, after);
+            self.element(tile, element).read.add(items, job.natural, after);
         }
     }
 
@@ -99,14 +100,23 @@ impl Loads {
         self.received[tile].add(items, 1, arrival + GUARD);
         debug_assert_eq!(end.mask, wide.mask);
         for element in bits(end.mask) {
-            self.elements[tile][element].written.add(items, 1 + arrival, GUARD);
+            self.element(tile, element).written.add(items, 1 + arrival, GUARD);
         }
+    }
+
+    fn element(&mut self, tile: usize, element: usize) -> &mut Element {
+        if self.elements.is_empty() {
+            self.elements = vec![[Element::default(); 32]; self.sent.len()];
+        }
+        &mut self.elements[tile][element]
     }
 
     fn add_select(&mut self, end: &End, source: TileId) {
         let tile = usize::from(end.tile.0);
-        let selected = &mut self.selected[tile * self.sent.len() + usize::from(source.0)];
-        if !std::mem::replace(selected, true) {
+        let at = tile * self.sent.len() + usize::from(source.0);
+        let (selected, bit) = (&mut self.selected[at / 64], 1 << (at % 64));
+        if *selected & bit == 0 {
+            *selected |= bit;
             self.slots[tile].add_source(end);
         }
     }
@@ -126,7 +136,8 @@ fn after(job: &Job) -> u32 {
 }
 
 fn bits(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |bit| mask >> bit & 1 != 0)
+    let some = if mask == 0 { 0..0 } else { 0..32 };
+    some.filter(move |bit| mask >> bit & 1 != 0)
 }
 
 /// Something that passes one item an event: items, the least time before and after any of them.

@@ -66,6 +66,7 @@ impl Jobs {
     /// The transfers of `phase`; those for which `wide` says so are 64-bit.
     pub fn new(phase: &Phase, wide: impl Fn(usize) -> bool) -> Jobs {
         let mut jobs = Jobs { tiles: phase.tiles(), ..Jobs::default() };
+        jobs.jobs.reserve(phase.len());
         let contended = contended(phase);
         for index in 0..phase.len() {
             jobs.add(phase, index, wide(index), &contended);

@@ -265,6 +265,7 @@ impl Phase {
         let pair = |tile: TileId| tile == transfer.source || tile == transfer.source.partner();
         transfer.words >= 2
             && transfer.words.is_multiple_of(2)
+            && transfer.destinations.len().is_multiple_of(2)
             && aligned(transfer.source_address)
             && transfer.source.partner().0 < self.tiles
             && transfer.destinations.iter().all(|(tile, address)| {
