@@ -17,7 +17,7 @@ use crate::plan::{ExchangeMode, Network, Recipe, StoragePlan};
 use crate::program::code::{self, Linkage, ROUTINE_BYTES};
 use crate::program::{Addresses, Program, Segment, StepKind, layout_of_input, link};
 use crate::space::check_recipe;
-use crate::storage::{Support, SupportSizes, place_program};
+use crate::storage::{PlaceOptions, PlacedProgram, Support, SupportSizes, place_program};
 use crate::target::{Address, Bytes, TileId};
 
 use super::memo::{Memo, SegmentEntry};
@@ -90,7 +90,18 @@ pub fn build(
     for _ in 0..ATTEMPTS {
         let (routines, support) = lay_out(&program, row_budget)?;
         let separate = recipe.storage == StoragePlan::Apart;
-        let addresses = place_program(&program, &support.free, separate, stop)?;
+        let free = &support.free;
+        let options = PlaceOptions { free, separate, answers: &memo.answers, stop };
+        let PlacedProgram { addresses, stats } = place_program(&program, &options)?;
+        tracing::debug!(
+            tiles = program.tiles,
+            kinds = stats.kinds,
+            problems = stats.problems,
+            known = stats.known,
+            live_bytes = stats.live_bytes,
+            peak_bytes = stats.peak_bytes,
+            "placed program storage"
+        );
         let phases = schedule(&program, &addresses, memo, stop)?;
         let needed = table_bytes(&program, &phases);
         if needed > row_budget {

@@ -23,7 +23,7 @@ use super::memo::Memo;
 use super::outcome::Failure;
 
 /// Version of everything that decides a figure; part of a study's identity.
-pub const EVALUATOR_VERSION: &str = "2";
+pub const EVALUATOR_VERSION: &str = "3";
 
 /// What is searched: a model on some tiles.
 #[derive(Clone, Copy)]

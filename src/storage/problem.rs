@@ -194,6 +194,21 @@ impl Problem {
         self.free.iter().map(below).sum()
     }
 
+    /// Bytes that hold something at some step.
+    pub fn taken(&self, addresses: &[u32]) -> u64 {
+        let buffers = self.buffers.iter().zip(addresses);
+        let mut ranges: Vec<Range<u32>> =
+            buffers.map(|(buffer, at)| *at..*at + buffer.size).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut end = 0;
+        let new = ranges.into_iter().map(|range| {
+            let new = range.end.max(end) - range.start.max(end);
+            end = end.max(range.end);
+            u64::from(new)
+        });
+        new.sum()
+    }
+
     /// For every buffer the first buffer with the same address.
     pub(super) fn groups(&self) -> Vec<usize> {
         let mut group: Vec<usize> = (0..self.buffers.len()).collect();
