@@ -1,7 +1,10 @@
 //! Storage of real plans: `cargo bench --bench plans` places the first plan of every shipped model, or
 //! the tuned one where the folder `PLANS` has a package `NAME.ipuexe`, on two threads. It prints the
 //! table of `results/storage.md`: how long all tiles take once the plan is lowered, and how far the
-//! placement's peak is above the bytes that live at the fullest step. Names as arguments select models.
+//! placement's peak is above the bytes that live at the fullest step. Names as arguments select models;
+//! `ROWS=N` gives the models' first input N rows, as a larger batch or a longer sequence would.
+//!
+//! First fit in order of size is asked for the fullest tile beside it.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -9,6 +12,12 @@
     reason = "a bench that fails may stop; it prints a table of what it measures"
 )]
 
+#[path = "first_fit/mod.rs"]
+mod first_fit;
+#[path = "scaled/mod.rs"]
+mod scaled;
+
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -77,6 +86,21 @@ fn timed(built: &Built, separate: bool) -> (f64, PlacedProgram) {
     (times[REPEATS / 2], addresses.unwrap())
 }
 
+/// What first fit makes of the tile with the most live bytes, in order of size and with buffers of
+/// one region first.
+fn first_fit_of_fullest(program: &Program, free: &[Range<u32>]) -> &'static str {
+    let problems = (0..program.tiles).map(|tile| tile_problem(program, TileId(tile), free));
+    let fullest = problems.max_by_key(|problem| problem.fullest().1).unwrap();
+    let fits =
+        [false, true].map(|bound_first| first_fit::unplaced(&fullest, bound_first).is_none());
+    match fits {
+        [true, true] => "both",
+        [true, false] => "by size",
+        [false, true] => "region first",
+        [false, false] => "**none**",
+    }
+}
+
 fn measure(name: &str, text: &str) {
     let graph = Graph::from_json(text, Path::new(name)).unwrap();
     let Ok(network) = Network::from_graph(&graph) else { return };
@@ -97,8 +121,9 @@ fn measure(name: &str, text: &str) {
         above += percent_above(taken, problem.fullest().1);
     }
     let room: u32 = built.support.free.iter().map(|range| range.end - range.start).sum();
+    let greedy = first_fit_of_fullest(&built.program, &built.support.free);
     println!(
-        "| {name} | {} | {} | {} | {} | {milliseconds:.1} | {} | {room} | {:.2} % | {:.2} % |",
+        "| {name} | {} | {} | {} | {} | {milliseconds:.1} | {} | {room} | {:.2} % | {:.2} % | {greedy} |",
         if tuned { "tuned" } else { "first" },
         built.program.buffers.len(),
         stats.kinds,
@@ -112,15 +137,21 @@ fn measure(name: &str, text: &str) {
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let rows = std::env::var("ROWS").ok().map(|rows| rows.parse::<u64>().unwrap());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     println!(
-        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles |"
+        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles | first fit places |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     pool.install(|| {
         for (name, text) in shipped::MODELS {
             if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-                measure(name, text);
+                match &rows {
+                    Some(rows) => {
+                        measure(&format!("{name}, {rows} rows"), &scaled::with_rows(text, *rows))
+                    }
+                    None => measure(name, text),
+                }
             }
         }
     });

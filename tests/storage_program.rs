@@ -7,14 +7,20 @@
 )]
 
 mod common;
+#[path = "../benches/first_fit/mod.rs"]
+mod first_fit;
+#[path = "../benches/scaled/mod.rs"]
+mod scaled;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use common::{BLOCK, Fixture};
+use ipu_tune::model::shipped;
 use ipu_tune::program::segment::Role;
 use ipu_tune::program::{Addresses, Buffer, BufferId, Class, Program, program};
+use ipu_tune::search::support::{estimated_row_bytes, lay_out};
 use ipu_tune::storage::{
     Answers, PlaceOptions, PlacedProgram, Problem, Region, StorageFailure, place_program,
     tile_problem,
@@ -204,4 +210,22 @@ fn what_does_not_fit_names_the_tile_and_the_bytes() {
             step: 3
         }
     );
+}
+
+#[test]
+fn a_plan_that_first_fit_cannot_place_is_placed() {
+    let (_, text) = shipped::MODELS.iter().find(|(name, _)| *name == "mlp2-256").unwrap();
+    let fixture = Fixture::new(&scaled::with_rows(text, 3072), 1472);
+    let program = program(&fixture.network, &fixture.first_plans()[0]);
+    let (_, support) = lay_out(&program, estimated_row_bytes(&program)).unwrap();
+    let placed = place(&program, &support.free, false, &Answers::default()).unwrap();
+    let problems = (0..program.tiles).map(TileId).map(|tile| {
+        let problem = tile_problem(&program, tile, &support.free);
+        assert_eq!(violation(&problem, &on_tile(&program, &placed.addresses, tile)), None);
+        problem
+    });
+    let fullest = problems.max_by_key(|problem| problem.fullest().1).unwrap();
+    for bound_first in [false, true] {
+        assert!(first_fit::unplaced(&fullest, bound_first).is_some(), "{bound_first}");
+    }
 }

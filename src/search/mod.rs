@@ -17,6 +17,7 @@ pub mod memo;
 pub mod outcome;
 mod start;
 pub mod state;
+pub mod support;
 
 pub use build::{Built, build};
 pub use engine::{Budget, Engine, EngineError, Progress, Report, StopReason};

@@ -59,9 +59,7 @@ pub(super) fn follow(items: &Items, hint: &[Option<u32>]) -> Option<Vec<u32>> {
             None => cheapest(items, &placed, &Taken::of(items, &placed), item)?,
         });
     }
-    let mut addresses: Vec<u32> = placed.into_iter().collect::<Option<_>>()?;
-    tighten(items, &mut addresses);
-    Some(addresses)
+    placed.into_iter().collect()
 }
 
 /// Moves items while that saves bytes.
