@@ -17,14 +17,18 @@ pub mod place;
 pub mod problem;
 pub mod program;
 pub mod rectangles;
+mod repeats;
+mod solve;
 pub mod support;
 mod tiles;
 pub mod verify;
 
 pub use answers::Answers;
-pub use place::{Outcome, Proof, place, place_within};
+pub use place::{Outcome, Proof};
 pub use problem::{Buffer, Problem, ProblemError, Region, Shortage};
 pub use program::{
     PlaceOptions, PlaceStats, PlacedProgram, StorageFailure, place_program, tile_problem,
 };
+pub use repeats::{Repeat, RepeatRule};
+pub use solve::{place, place_within};
 pub use support::{Support, SupportError, SupportSizes};

@@ -1,6 +1,6 @@
 //! A program's buffers on all of its tiles.
 //!
-//! Tiles that are alike take one answer ([`super::tiles`]), most programs need a single one. Where
+//! Tiles that are alike take one answer (`tiles`), most programs need a single one. Where
 //! there are more, the fullest tile is placed first and the others begin with its addresses. What was
 //! placed before, for other candidates too, is not placed again ([`Answers`]).
 
@@ -247,6 +247,7 @@ impl Tile<'_> {
                 region: if interleaved { Region::Interleaved } else { Region::Either },
                 live: vec![buffer.live.clone()],
                 forbidden: vec![],
+                preferred: vec![],
                 untouched: false,
             }
         });
@@ -255,6 +256,7 @@ impl Tile<'_> {
             buffers: buffers.collect(),
             apart: self.pairs(&self.program.apart),
             aliases: vec![],
+            repeats: vec![],
         }
     }
 
