@@ -18,6 +18,7 @@ pub mod outcome;
 mod start;
 pub mod state;
 pub mod support;
+pub mod usage;
 
 pub use build::{Built, build};
 pub use engine::{Budget, Engine, EngineError, Progress, Report, StopReason};
