@@ -4,6 +4,9 @@
 //! placement's peak is above the bytes that live at the fullest step. Names as arguments select models;
 //! `ROWS=N` gives the models' first input N rows, as a larger batch or a longer sequence would.
 //!
+//! `STORAGE=automatic` places every plan without the wish that what a tile reads and writes in one
+//! exchange lie apart, which leaves it to the step after scheduling to move what holds phases up.
+//!
 //! First fit in order of size is asked for the fullest tile beside it.
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +35,9 @@ use ipu_tune::search::memo::Memo;
 use ipu_tune::search::{Built, build};
 use ipu_tune::space::Space;
 use ipu_tune::space::candidates::{Planner, Shortlists};
-use ipu_tune::storage::{Answers, PlaceOptions, PlacedProgram, place_program, tile_problem};
+use ipu_tune::storage::{
+    Answers, PlaceOptions, PlacedProgram, exchanged_together, place_program, tile_problem,
+};
 use ipu_tune::target::TileId;
 
 /// Placements of one plan; the table has the median.
@@ -77,7 +82,8 @@ fn timed(built: &Built, separate: bool) -> (f64, PlacedProgram) {
     for _ in 0..REPEATS {
         let started = Instant::now();
         let answers = Answers::default();
-        let options = PlaceOptions { free, separate, answers: &answers, stop: &stop };
+        let wishes = if separate { exchanged_together(&built.program) } else { vec![] };
+        let options = PlaceOptions { free, wishes: &wishes, answers: &answers, stop: &stop };
         let placed = place_program(&built.program, &options).unwrap();
         times.push(1e3 * started.elapsed().as_secs_f64());
         addresses = Some(placed);
@@ -105,7 +111,10 @@ fn measure(name: &str, text: &str) {
     let graph = Graph::from_json(text, Path::new(name)).unwrap();
     let Ok(network) = Network::from_graph(&graph) else { return };
     let tiles = if name.ends_with("-64t") { 64 } else { 1472 };
-    let (recipe, tuned) = plan(name, &network, tiles);
+    let (mut recipe, tuned) = plan(name, &network, tiles);
+    if std::env::var("STORAGE").is_ok_and(|plan| plan == "automatic") {
+        recipe.storage = StoragePlan::Automatic;
+    }
     let (memo, stop) = (Memo::default(), AtomicBool::new(false));
     let built = build(&network, &recipe, &memo, &Coefficients::default(), &stop);
     let built = match built {
@@ -121,9 +130,10 @@ fn measure(name: &str, text: &str) {
         above += percent_above(taken, problem.fullest().1);
     }
     let room: u32 = built.support.free.iter().map(|range| range.end - range.start).sum();
+    let events: u32 = built.phases.values().map(|phase| phase.schedule.horizon).sum();
     let greedy = first_fit_of_fullest(&built.program, &built.support.free);
     println!(
-        "| {name} | {} | {} | {} | {} | {milliseconds:.1} | {} | {room} | {:.2} % | {:.2} % | {greedy} |",
+        "| {name} | {} | {} | {} | {} | {milliseconds:.1} | {} | {room} | {:.2} % | {:.2} % | {greedy} | {events} | {} |",
         if tuned { "tuned" } else { "first" },
         built.program.buffers.len(),
         stats.kinds,
@@ -131,6 +141,7 @@ fn measure(name: &str, text: &str) {
         stats.live_bytes,
         percent_above(stats.peak_bytes, stats.live_bytes),
         above / f64::from(tiles),
+        built.saved_events,
     );
 }
 
@@ -140,9 +151,9 @@ fn main() {
     let rows = std::env::var("ROWS").ok().map(|rows| rows.parse::<u64>().unwrap());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     println!(
-        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles | first fit places |"
+        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles | first fit places | events of exchange | saved by moving buffers |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     pool.install(|| {
         for (name, text) in shipped::MODELS {
             if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {

@@ -22,8 +22,8 @@ use ipu_tune::program::segment::Role;
 use ipu_tune::program::{Addresses, Buffer, BufferId, Class, Program, program};
 use ipu_tune::search::support::{estimated_row_bytes, lay_out};
 use ipu_tune::storage::{
-    Answers, PlaceOptions, PlacedProgram, Problem, Region, StorageFailure, place_program,
-    tile_problem,
+    Answers, PlaceOptions, PlacedProgram, Problem, Region, StorageFailure, exchanged_together,
+    place_program, tile_problem,
 };
 use ipu_tune::target::sram::elements;
 use ipu_tune::target::{Address, Bytes, TileId};
@@ -38,7 +38,8 @@ fn place(
     answers: &Answers,
 ) -> Result<PlacedProgram, StorageFailure> {
     let stop = AtomicBool::new(false);
-    place_program(program, &PlaceOptions { free, separate, answers, stop: &stop })
+    let wishes = if separate { exchanged_together(program) } else { vec![] };
+    place_program(program, &PlaceOptions { free, wishes: &wishes, answers, stop: &stop })
 }
 
 /// A tile's addresses, in the order of its buffers.

@@ -4,22 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rayon::prelude::*;
-
 use crate::cost::geometry::TimedStep;
 use crate::cost::{Coefficients, StepCost, predicted};
-use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Taken, Width};
+use crate::exchange::Scheduled;
 use crate::model::Graph;
 use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
 use crate::package::{Application, Image, Origin, PhaseRow, Routine};
-use crate::plan::{ExchangeMode, Network, Recipe, StoragePlan};
-use crate::program::{Addresses, Program, Segment, StepKind, layout_of_input, link};
+use crate::plan::{Network, Recipe};
+use crate::program::{Addresses, Program, Segment, layout_of_input, link};
 use crate::space::check_recipe;
-use crate::storage::{PlaceOptions, PlacedProgram, Support, place_program};
-use crate::target::{Address, Bytes};
+use crate::storage::Support;
+use crate::target::Address;
 
 use super::memo::{Memo, SegmentEntry};
 use super::outcome::Failure;
+use super::placing::{Placed, Placing};
 use super::support::{estimated_row_bytes, lay_out};
 
 /// How often the exchange table may turn out larger than what was kept for it.
@@ -45,6 +44,8 @@ pub struct Built {
     pub step_features: Vec<Vec<f64>>,
     /// Cycles of exchange alone.
     pub exchange_cycles: f64,
+    /// Events of exchange that moving buffers saved.
+    pub saved_events: u64,
     /// Counted work: transfers that were scheduled.
     pub transfers: u64,
 }
@@ -88,20 +89,8 @@ pub fn build(
     let mut row_budget = estimated_row_bytes(&program);
     for _ in 0..ATTEMPTS {
         let (routines, support) = lay_out(&program, row_budget)?;
-        let separate = recipe.storage == StoragePlan::Apart;
-        let free = &support.free;
-        let options = PlaceOptions { free, separate, answers: &memo.answers, stop };
-        let PlacedProgram { addresses, stats } = place_program(&program, &options)?;
-        tracing::debug!(
-            tiles = program.tiles,
-            kinds = stats.kinds,
-            problems = stats.problems,
-            known = stats.known,
-            live_bytes = stats.live_bytes,
-            peak_bytes = stats.peak_bytes,
-            "placed program storage"
-        );
-        let phases = schedule(&program, &addresses, memo, stop)?;
+        let placing = Placing { program: &program, free: &support.free, memo, stop };
+        let Placed { addresses, phases, saved_events } = placing.place(recipe.storage)?;
         let needed = table_bytes(&program, &phases);
         if needed > row_budget {
             row_budget = needed;
@@ -120,103 +109,11 @@ pub fn build(
             features,
             step_features,
             exchange_cycles,
+            saved_events,
             transfers,
         });
     }
     Err(Failure::RowsTooLong { bytes_over: 0 })
-}
-
-/// The transfers of a step at their addresses.
-pub fn phase(program: &Program, step: usize, addresses: &Addresses) -> Result<Phase, Failure> {
-    let mut phase = Phase::new(program.tiles);
-    let mut destinations = vec![];
-    let missing =
-        || Failure::Illegal { what: "a transfer between buffers without a place".to_owned() };
-    for transfer in program.steps[step].transfers() {
-        let (from, offset) = transfer.from;
-        let source = addresses.get(from, transfer.source).ok_or_else(missing)? + Bytes(offset);
-        let (to, offset) = transfer.to;
-        destinations.clear();
-        for tile in transfer.destinations {
-            let address = addresses.get(to, *tile).ok_or_else(missing)? + Bytes(offset);
-            destinations.push((*tile, address));
-        }
-        phase
-            .add(transfer.source, source, &destinations, transfer.words)
-            .map_err(|error| Failure::Illegal { what: error.to_string() })?;
-    }
-    Ok(phase)
-}
-
-fn schedule(
-    program: &Program,
-    addresses: &Addresses,
-    memo: &Memo,
-    stop: &AtomicBool,
-) -> Result<BTreeMap<usize, Arc<Scheduled>>, Failure> {
-    let steps: Vec<(usize, ExchangeMode)> = program
-        .steps
-        .iter()
-        .enumerate()
-        .filter_map(|(index, step)| match step.kind {
-            StepKind::Exchange(mode) => Some((index, mode)),
-            StepKind::Compute => None,
-        })
-        .collect();
-    let scheduled: Vec<Result<(usize, Arc<Scheduled>), Failure>> = steps
-        .into_par_iter()
-        .map(|(index, mode)| {
-            let phase = phase(program, index, addresses)?;
-            let width = match mode {
-                ExchangeMode::Automatic => Width::Automatic,
-                ExchangeMode::Ordinary => Width::Ordinary,
-                ExchangeMode::Paired => Width::Paired,
-            };
-            let mut key = exchange::shape(&phase);
-            key[0] ^= width as u8;
-            if let Some(found) = memo.phase(&key) {
-                // The rows are made anew: at these addresses, and by every rule again.
-                tracing::debug!(
-                    phase = index,
-                    "reused exchange optimization after validating relocated rows"
-                );
-                return Ok((
-                    index,
-                    Arc::new(exchange::relocate(&phase, &found).map_err(unencodable)?),
-                ));
-            }
-            let options = Options { width, effort: effort(&phase), stop: Some(stop) };
-            let scheduled = exchange::schedule(&phase, &options).map_err(unencodable)?;
-            let schedule = &scheduled.schedule;
-            if let (Some(ordinary), Some(paired)) =
-                (schedule.ordinary_horizon, schedule.paired_horizon)
-            {
-                tracing::debug!(
-                    phase = index,
-                    candidates = schedule.candidates,
-                    ordinary_horizon = ordinary,
-                    paired_horizon = paired,
-                    use_paired = schedule.taken == Taken::Paired,
-                    "compared ordinary and paired exchange schedules"
-                );
-            }
-            memo.keep_phase(key, schedule);
-            Ok((index, Arc::new(scheduled)))
-        })
-        .collect();
-    scheduled.into_iter().collect()
-}
-
-fn unencodable(error: ExchangeError) -> Failure {
-    match error {
-        ExchangeError::Stopped => Failure::Stopped,
-        other => Failure::Unencodable { what: other.to_string() },
-    }
-}
-
-/// Large phases are scheduled with one order only.
-fn effort(phase: &Phase) -> Effort {
-    if phase.len() > 100_000 { Effort::Fast } else { Effort::Trial }
 }
 
 /// Size of the largest exchange table.

@@ -15,6 +15,7 @@ pub mod first;
 pub mod journal;
 pub mod memo;
 pub mod outcome;
+mod placing;
 mod start;
 pub mod state;
 pub mod support;

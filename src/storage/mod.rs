@@ -27,7 +27,8 @@ pub use answers::Answers;
 pub use place::{Outcome, Proof};
 pub use problem::{Buffer, Problem, ProblemError, Region, Shortage};
 pub use program::{
-    PlaceOptions, PlaceStats, PlacedProgram, StorageFailure, place_program, tile_problem,
+    PlaceOptions, PlaceStats, PlacedProgram, StorageFailure, exchanged_in, exchanged_together,
+    place_program, tile_problem,
 };
 pub use repeats::{Repeat, RepeatRule};
 pub use solve::{place, place_within};

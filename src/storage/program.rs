@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
-use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, StepKind};
+use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, Step};
 use crate::target::{Address, TileId};
 
 use super::answers::{Answers, Question};
@@ -78,6 +78,8 @@ pub struct PlaceStats {
     pub problems: usize,
     /// Problems among them whose answers were known.
     pub known: usize,
+    /// Problems among them whose wishes were granted.
+    pub granted: usize,
     /// Bytes that live at the fullest step of the fullest tile.
     pub live_bytes: u64,
     /// Bytes of that tile that hold something at some step.
@@ -89,9 +91,9 @@ pub struct PlaceStats {
 pub struct PlaceOptions<'a> {
     /// Free memory, the same on every tile.
     pub free: &'a [Range<u32>],
-    /// Buffers that a tile reads and writes in one exchange lie in different elements where there is
-    /// room for it.
-    pub separate: bool,
+    /// Pairs of buffers that lie in different elements on every tile where there is room for all of
+    /// them.
+    pub wishes: &'a [(BufferId, BufferId)],
     /// Answers of earlier programs.
     pub answers: &'a Answers,
     /// Searches give up when it is set.
@@ -107,9 +109,8 @@ pub fn place_program(
     options: &PlaceOptions<'_>,
 ) -> Result<PlacedProgram, StorageFailure> {
     let families = families(program);
-    let wishes = if options.separate { exchanged_together(program) } else { vec![] };
     let place = |family: &Family, hint: Option<Hint<'_>>| {
-        let tile = Tile { program, pieces: &family.pieces, wishes: &wishes };
+        let tile = Tile { program, pieces: &family.pieces, wishes: options.wishes };
         tile.place(options, hint).map_err(|failure| (family.tile(), failure))
     };
     let fail = |(tile, failure): (TileId, Failure)| failure.on(program, tile);
@@ -128,6 +129,7 @@ pub fn place_program(
         kinds: families.iter().map(|family| family.kinds.len()).sum(),
         problems: families.len(),
         known: 0,
+        granted: 0,
         live_bytes: of_first.fullest().1,
         peak_bytes: of_first.taken(&answer.addresses),
     };
@@ -135,6 +137,7 @@ pub fn place_program(
     let answers = std::iter::once(answer).chain(others.into_iter().filter_map(Result::ok));
     for (family, answer) in families.iter().zip(answers) {
         stats.known += usize::from(answer.known);
+        stats.granted += usize::from(answer.granted);
         set(&mut addresses, family, &answer.addresses);
     }
     Ok(PlacedProgram { addresses, stats })
@@ -197,23 +200,24 @@ impl Failure {
 }
 
 /// Pairs of buffers of which one is read and the other written in the same exchange.
-fn exchanged_together(program: &Program) -> Vec<(BufferId, BufferId)> {
-    let mut pairs = vec![];
-    for step in &program.steps {
-        if step.kind == StepKind::Compute {
-            continue;
-        }
-        let (mut read, mut written) = (vec![], vec![]);
-        for part in &step.parts {
-            if let SegmentStep::Exchange(moves) = part.segment_step() {
-                read.extend(moves.iter().map(|exchange| part.buffer(exchange.from)));
-                written.extend(moves.iter().map(|exchange| part.buffer(exchange.to)));
-            }
-        }
-        for a in &read {
-            pairs.extend(written.iter().map(|b| (*a, *b)));
+pub fn exchanged_together(program: &Program) -> Vec<(BufferId, BufferId)> {
+    let mut pairs: Vec<_> = program.steps.iter().flat_map(exchanged_in).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// The same of one step: every buffer that it reads with every one that it writes.
+pub fn exchanged_in(step: &Step) -> Vec<(BufferId, BufferId)> {
+    let (mut read, mut written) = (vec![], vec![]);
+    for part in &step.parts {
+        if let SegmentStep::Exchange(moves) = part.segment_step() {
+            read.extend(moves.iter().map(|exchange| part.buffer(exchange.from)));
+            written.extend(moves.iter().map(|exchange| part.buffer(exchange.to)));
         }
     }
+    let pair = |a: &BufferId| written.iter().map(|b| (*a, *b)).collect::<Vec<_>>();
+    let mut pairs: Vec<_> = read.iter().flat_map(pair).collect();
     pairs.sort_unstable();
     pairs.dedup();
     pairs
@@ -222,10 +226,11 @@ fn exchanged_together(program: &Program) -> Vec<(BufferId, BufferId)> {
 /// Pieces that were placed, and where.
 type Hint<'a> = (&'a Pieces, &'a [u32]);
 
-/// A tile's addresses, and whether they were known.
+/// A tile's addresses, whether they were known, and whether all wishes were granted.
 struct Answer {
     addresses: Vec<u32>,
     known: bool,
+    granted: bool,
 }
 
 /// What a tile holds.
@@ -275,6 +280,7 @@ impl Tile<'_> {
         });
         let problem = self.problem(options.free);
         let wishes = self.pairs(self.wishes);
+        let wished = wishes.len();
         if !wishes.is_empty() {
             let mut problem = problem.clone();
             problem.apart.extend(wishes);
@@ -283,8 +289,11 @@ impl Tile<'_> {
                 return Ok(answer);
             }
         }
+        let granted = wished == 0;
         let question = Question { problem, hint, nodes: BUDGET };
-        self.answer(question, options)?.map_err(|outcome| self.failure(&outcome))
+        let answer = self.answer(question, options)?;
+        let answer = answer.map_err(|outcome| self.failure(&outcome))?;
+        Ok(Answer { granted, ..answer })
     }
 
     /// Addresses, or an outcome that has none; a stop is an error.
@@ -296,7 +305,9 @@ impl Tile<'_> {
         let answer = options.answers.of(question, options.stop);
         let (outcome, known) = answer.ok_or(Failure::Stopped)?;
         Ok(match &*outcome {
-            Outcome::Placed(addresses) => Ok(Answer { addresses: addresses.clone(), known }),
+            Outcome::Placed(addresses) => {
+                Ok(Answer { addresses: addresses.clone(), known, granted: true })
+            }
             _ => Err(outcome),
         })
     }
