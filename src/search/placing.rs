@@ -3,8 +3,8 @@
 //!
 //! A tile that reads and writes one memory element in a phase does so at different times
 //! (`target/ipu21.md` §2.5, rule M1), which can make the phase much longer (§8.2). Where it does, the
-//! buffers of the phases that lose the most are placed in different elements if there is room for
-//! that, everything is scheduled again, and the better of the two is kept.
+//! buffers of all phases are placed in different elements, or those of the phases that lose the most if
+//! there is no room for all; everything is scheduled again, and the better of the two is kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -129,9 +129,16 @@ impl Placing<'_> {
         Ok(found.into_iter().map(|(_, step)| step).collect())
     }
 
-    /// Addresses at which the buffers of as many of the steps as possible lie apart, the first steps
-    /// first; `None` if there is room for none.
+    /// Addresses at which the buffers of all steps lie apart; where there is no room for that, those of
+    /// as many of the given ones as possible, the first before the others; `None` if there is room for
+    /// none.
+    ///
+    /// All steps, because moving the buffers of some can push those of others together.
     fn apart(&self, steps: &[usize]) -> Result<Option<Addresses>, Failure> {
+        let all = self.storage(&exchanged_together(self.program))?;
+        if all.stats.granted == all.stats.problems {
+            return Ok(Some(all.addresses));
+        }
         let mut wishes = vec![];
         let mut found = None;
         for step in steps {
