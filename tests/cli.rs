@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
+use ipu_tune::package::load;
 
 /// Runs the program in a folder.
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -427,6 +428,51 @@ fn logs_and_results_do_not_mix() {
     assert!(text.contains("validated search incumbent") && text.contains("\"cycles\""), "{text}");
     assert!(text.contains("writing application package"));
     assert!(!text.contains('\u{1b}'), "no control characters");
+}
+
+#[test]
+fn the_log_tells_what_support_memory_holds() {
+    let (folder, _) = folder();
+    let arguments = ["--trials", "1", "--tiles", "32", "-v", "--log-format", "json", "m.json"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stderr(&output);
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut fields = lines.map(|line| line["fields"].clone());
+    let told =
+        fields.find(|fields| fields["message"] == "allocated package support memory").unwrap();
+    let (_, package) = load(&folder.path().join("m.ipuexe")).unwrap();
+    let number = |name: &str| u32::try_from(told[name].as_u64().unwrap()).unwrap();
+    // The last two segments of an image are the tile's program and its rows, the others are linked.
+    let sizes = |from: usize, to: usize| {
+        let tiles = package.tiles.iter().map(|tile| {
+            let count = tile.segments.len();
+            let some = &tile.segments[if from == 0 { 0 } else { count - from }..count - to];
+            some.iter().map(|segment| segment.memory_size).sum::<u32>()
+        });
+        tiles.max().unwrap()
+    };
+    assert_eq!(number("generated_code_bytes"), sizes(2, 1));
+    assert_eq!(number("exchange_table_bytes"), sizes(1, 0));
+    assert_eq!(number("linked_bytes"), sizes(0, 2));
+    assert_eq!((number("host_code_bytes"), number("host_data_bytes")), (0, 0));
+    assert_eq!(number("profile_bytes"), 4 * (package.profile_tiles[0].steps.len() as u32 + 1));
+    let symbols = package.debug_symbols.iter().map(|symbol| symbol.address);
+    let last = symbols.filter(|address| *address < 0x50000).max().unwrap();
+    assert!(last < number("linked_end") && number("linked_end") <= 0x50000);
+    // Every piece of data lies in what is said to be available.
+    let available = told["available_ranges"].as_str().unwrap();
+    let available: Vec<u32> = available
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    for region in &package.debug_regions {
+        let inside =
+            |free: &[u32]| free[0] <= region.address && region.address + region.size <= free[1];
+        assert!(available.chunks(2).any(inside), "{}", region.name);
+    }
+    assert!(text.contains("placing generated tile programs"));
+    assert!(text.contains("maximum_uncompressed_repeat_patch_bytes"));
 }
 
 #[test]

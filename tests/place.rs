@@ -349,6 +349,37 @@ fn an_impossible_tile_says_where_and_by_how_much() {
 }
 
 #[test]
+fn repeats_lie_at_one_stride_and_the_answer_says_which_wishes_were_granted() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = serde_json::json!({
+        "format": "ipu-tune/placement@1", "free": [[524_288, 561_152]],
+        "buffers": [
+            {"name": "w0", "size": 4000, "alignment": 32, "persistent": true},
+            {"name": "w1", "size": 4000, "alignment": 32, "persistent": true},
+            {"name": "w2", "size": 4000, "alignment": 32, "persistent": true},
+            {"name": "x", "size": 16_000, "live": [[0, 4]], "preferred": [[540_000, 561_152]]},
+            {"name": "y", "size": 8000, "live": [[2, 6]], "preferred": [[545_000, 561_152]]},
+        ],
+        "repeats": [{"blocks": ["w2", "w0", "w1"], "stride": 4064}],
+    });
+    fs::write(folder.path().join("t.json"), problem.to_string()).unwrap();
+    let placed = run(folder.path(), &["--json", "--out", "o.json", "t.json"]);
+    assert_eq!(code(&placed), 0, "{}", stderr(&placed));
+    let found = &lines(&placed)[0];
+    assert_eq!(found["checked"], true);
+    assert_eq!(found["granted"], serde_json::json!({"x": true, "y": false}));
+    let at = |name: &str| found["addresses"][name].as_u64().unwrap();
+    assert_eq!((at("w0"), at("w1")), (at("w2") + 4064, at("w2") + 8128));
+    let written = fs::read_to_string(folder.path().join("o.json")).unwrap();
+    let written: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written["buffers"][3]["granted"], true);
+    assert_eq!(written["buffers"][4]["granted"], false);
+    assert!(written["buffers"][0]["granted"].is_null());
+    // What was written can be read again.
+    assert_eq!(code(&run(folder.path(), &["o.json"])), 0);
+}
+
+#[test]
 fn bad_tiles_name_the_buffer_and_the_fix() {
     // What is changed in a good file, and what is said of it.
     let cases = [
@@ -395,6 +426,29 @@ fn bad_tiles_name_the_buffer_and_the_fix() {
             "buffers `view` and `out` have one address and must lie",
         ),
         ("/aliases/0/0", "\"code\"", "buffers `code` and `out` have one address, but one is for"),
+        ("/buffers/1/preferred", "[[9, 9]]", "buffer `weights`: preferred range 9 to 9 is empty"),
+        ("/repeats", r#"[{"blocks": ["in"]}]"#, "`repeats[0]`: 1 blocks, expected at least 2"),
+        ("/repeats", r#"[{"blocks": ["in", "it"]}]"#, "`repeats[0]`: no buffer is called `it`"),
+        (
+            "/repeats",
+            r#"[{"blocks": ["in", "between"], "stride": 4000}]"#,
+            "`repeats[0]`: stride 4000, expected a multiple of 16 and at least 4064",
+        ),
+        (
+            "/repeats",
+            r#"[{"blocks": ["in", "between"], "stride": -8}]"#,
+            "`repeats[0].stride`: invalid value",
+        ),
+        (
+            "/repeats",
+            r#"[{"blocks": ["in", "code"]}]"#,
+            "`repeats[0]`: blocks of 4064 and 3000 bytes",
+        ),
+        (
+            "/repeats",
+            r#"[{"blocks": ["in", "between"]}, {"blocks": ["between", "in"]}]"#,
+            "`repeats[1]`: buffer `between` is a block twice",
+        ),
         ("/format", "\"ipu-tune/placement@9\"", "format `ipu-tune/placement@9`, expected"),
     ];
     for (place, value, words) in cases {

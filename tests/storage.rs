@@ -96,6 +96,7 @@ fn problems(count: usize, size: Range<u32>) -> impl Strategy<Value = Problem> {
             region,
             live,
             forbidden: if special == 0 { vec![0x76000..0x84000] } else { vec![] },
+            preferred: vec![],
             untouched: special == 1,
         },
     );
@@ -108,8 +109,13 @@ fn problems(count: usize, size: Range<u32>) -> impl Strategy<Value = Problem> {
                 pairs.filter(|(a, b)| a != b).collect()
             };
             let free = vec![0x50000..0x58000, 0x70000..0x80000 + room];
-            let mut problem =
-                Problem { free, apart: pairs(apart), aliases: pairs(aliases), buffers };
+            let mut problem = Problem {
+                free,
+                apart: pairs(apart),
+                aliases: pairs(aliases),
+                buffers,
+                repeats: vec![],
+            };
             if problem.check().is_err() {
                 problem.apart.clear();
             }
@@ -131,6 +137,7 @@ fn tiny() -> impl Strategy<Value = Problem> {
             },
             live: vec![start..start + length],
             forbidden: vec![],
+            preferred: vec![],
             untouched: false,
         },
     );
@@ -143,6 +150,7 @@ fn tiny() -> impl Strategy<Value = Problem> {
                 free: vec![0x80000 - 4 * below - 4..0x80000 + 4 * above],
                 apart: apart.filter(|(a, b)| a != b).collect(),
                 aliases: vec![],
+                repeats: vec![],
                 buffers,
             }
         },
@@ -161,7 +169,13 @@ fn exists(problem: &Problem, addresses: &mut Vec<u32>) -> bool {
         addresses.push(address);
         let buffers = problem.buffers[..=index].to_vec();
         let apart = problem.apart.iter().copied().filter(|(a, b)| *a.max(b) <= index).collect();
-        let part = Problem { free: problem.free.clone(), buffers, apart, aliases: vec![] };
+        let part = Problem {
+            free: problem.free.clone(),
+            buffers,
+            apart,
+            aliases: vec![],
+            repeats: vec![],
+        };
         let found = violation(&part, addresses).is_none() && exists(problem, addresses);
         addresses.pop();
         found
@@ -238,6 +252,7 @@ fn plain() -> Buffer {
         region: Region::Either,
         live: vec![0..2],
         forbidden: vec![],
+        preferred: vec![],
         untouched: false,
     }
 }

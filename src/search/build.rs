@@ -1,27 +1,25 @@
 //! From a recipe to a placed and scheduled program: fidelity F2.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rayon::prelude::*;
-
 use crate::cost::geometry::TimedStep;
 use crate::cost::{Coefficients, StepCost, predicted};
-use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Taken, Width};
+use crate::exchange::Scheduled;
 use crate::model::Graph;
 use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
 use crate::package::{Application, Image, Origin, PhaseRow, Routine};
-use crate::plan::{ExchangeMode, Network, Recipe, StoragePlan};
-use crate::program::code::{self, Linkage, ROUTINE_BYTES};
-use crate::program::{Addresses, Program, Segment, StepKind, layout_of_input, link};
+use crate::plan::{Network, Recipe};
+use crate::program::{Addresses, Program, Segment, layout_of_input, link};
 use crate::space::check_recipe;
-use crate::storage::{Support, SupportSizes, place_program};
-use crate::target::{Address, Bytes, TileId};
+use crate::storage::Support;
+use crate::target::Address;
 
 use super::memo::{Memo, SegmentEntry};
 use super::outcome::Failure;
+use super::placing::{Placed, Placing};
+use super::support::{estimated_row_bytes, lay_out};
 
 /// How often the exchange table may turn out larger than what was kept for it.
 const ATTEMPTS: usize = 4;
@@ -46,6 +44,8 @@ pub struct Built {
     pub step_features: Vec<Vec<f64>>,
     /// Cycles of exchange alone.
     pub exchange_cycles: f64,
+    /// Events of exchange that moving buffers saved.
+    pub saved_events: u64,
     /// Counted work: transfers that were scheduled.
     pub transfers: u64,
 }
@@ -89,9 +89,8 @@ pub fn build(
     let mut row_budget = estimated_row_bytes(&program);
     for _ in 0..ATTEMPTS {
         let (routines, support) = lay_out(&program, row_budget)?;
-        let separate = recipe.storage == StoragePlan::Apart;
-        let addresses = place_program(&program, &support.free, separate, stop)?;
-        let phases = schedule(&program, &addresses, memo, stop)?;
+        let placing = Placing { program: &program, free: &support.free, memo, stop };
+        let Placed { addresses, phases, saved_events } = placing.place(recipe.storage)?;
         let needed = table_bytes(&program, &phases);
         if needed > row_budget {
             row_budget = needed;
@@ -110,162 +109,11 @@ pub fn build(
             features,
             step_features,
             exchange_cycles,
+            saved_events,
             transfers,
         });
     }
     Err(Failure::RowsTooLong { bytes_over: 0 })
-}
-
-/// Size of the largest exchange table before anything is scheduled (`target/ipu21.md` §2.6), with
-/// the reference's largest underestimate on top.
-fn estimated_row_bytes(program: &Program) -> u32 {
-    let mut bytes = vec![IDLE_ROW_BYTES; program.tiles.into()];
-    for step in &program.steps {
-        let mut touched = vec![0_u32; program.tiles.into()];
-        for transfer in step.transfers() {
-            touched[usize::from(transfer.source.0)] += 8 + 4 * transfer.words.div_ceil(4096).min(2);
-            for tile in transfer.destinations {
-                touched[usize::from(tile.0)] += 12;
-            }
-        }
-        for (sum, found) in bytes.iter_mut().zip(touched) {
-            *sum += if found > 0 { (found + 16).next_multiple_of(8) } else { 0 };
-        }
-    }
-    bytes.into_iter().max().unwrap_or(0) / 8 * 9
-}
-
-/// Code and support memory.
-fn lay_out(program: &Program, row_bytes: u32) -> Result<(Vec<Routine>, Support), Failure> {
-    let mut parts: Vec<(String, u32)> =
-        [code::BARRIER, code::SAMPLE].map(|name| (name.to_owned(), ROUTINE_BYTES)).into();
-    let kernels = code::kernels(program);
-    parts.extend(kernels.iter().map(|kernel| (kernel.symbol(), kernel.code_bytes())));
-    let sizes = SupportSizes {
-        routines: parts.iter().map(|(_, bytes)| *bytes).collect(),
-        program: program_bytes(program),
-        rows: row_bytes,
-        profile: 4 * (program.steps.len() as u32 + 1),
-    };
-    let support = Support::new(&sizes)
-        .map_err(|error| Failure::RowsTooLong { bytes_over: error.bytes_over })?;
-    let place = |((name, bytes), range): ((String, u32), &Range<u32>)| Routine {
-        name,
-        address: Address(range.start),
-        bytes,
-    };
-    let routines = parts.into_iter().zip(&support.routines).map(place).collect();
-    Ok((routines, support))
-}
-
-/// Size of the longest tile program; addresses do not change it.
-fn program_bytes(program: &Program) -> u32 {
-    let calls = code::calls_by_tile(program);
-    let addresses = Addresses::new(program.buffers.len(), program.tiles);
-    let linkage = Linkage::default();
-    // All exchange steps as if every tile took part: the longer form.
-    let rows = (0..program.steps.len()).map(|step| (step, Address(0))).collect();
-    let bytes = (0..program.tiles).into_par_iter().map(|tile| {
-        let calls: Vec<&[_]> =
-            calls.iter().map(|step| step[usize::from(tile)].as_slice()).collect();
-        let words =
-            code::tile_program(program, TileId(tile), &calls, &addresses, &linkage, &rows, 0);
-        4 * words.len() as u32
-    });
-    bytes.max().unwrap_or(0)
-}
-
-/// The transfers of a step at their addresses.
-pub fn phase(program: &Program, step: usize, addresses: &Addresses) -> Result<Phase, Failure> {
-    let mut phase = Phase::new(program.tiles);
-    let mut destinations = vec![];
-    let missing =
-        || Failure::Illegal { what: "a transfer between buffers without a place".to_owned() };
-    for transfer in program.steps[step].transfers() {
-        let (from, offset) = transfer.from;
-        let source = addresses.get(from, transfer.source).ok_or_else(missing)? + Bytes(offset);
-        let (to, offset) = transfer.to;
-        destinations.clear();
-        for tile in transfer.destinations {
-            let address = addresses.get(to, *tile).ok_or_else(missing)? + Bytes(offset);
-            destinations.push((*tile, address));
-        }
-        phase
-            .add(transfer.source, source, &destinations, transfer.words)
-            .map_err(|error| Failure::Illegal { what: error.to_string() })?;
-    }
-    Ok(phase)
-}
-
-fn schedule(
-    program: &Program,
-    addresses: &Addresses,
-    memo: &Memo,
-    stop: &AtomicBool,
-) -> Result<BTreeMap<usize, Arc<Scheduled>>, Failure> {
-    let steps: Vec<(usize, ExchangeMode)> = program
-        .steps
-        .iter()
-        .enumerate()
-        .filter_map(|(index, step)| match step.kind {
-            StepKind::Exchange(mode) => Some((index, mode)),
-            StepKind::Compute => None,
-        })
-        .collect();
-    let scheduled: Vec<Result<(usize, Arc<Scheduled>), Failure>> = steps
-        .into_par_iter()
-        .map(|(index, mode)| {
-            let phase = phase(program, index, addresses)?;
-            let width = match mode {
-                ExchangeMode::Automatic => Width::Automatic,
-                ExchangeMode::Ordinary => Width::Ordinary,
-                ExchangeMode::Paired => Width::Paired,
-            };
-            let mut key = exchange::shape(&phase);
-            key[0] ^= width as u8;
-            if let Some(found) = memo.phase(&key) {
-                // The rows are made anew: at these addresses, and by every rule again.
-                tracing::debug!(
-                    phase = index,
-                    "reused exchange optimization after validating relocated rows"
-                );
-                return Ok((
-                    index,
-                    Arc::new(exchange::relocate(&phase, &found).map_err(unencodable)?),
-                ));
-            }
-            let options = Options { width, effort: effort(&phase), stop: Some(stop) };
-            let scheduled = exchange::schedule(&phase, &options).map_err(unencodable)?;
-            let schedule = &scheduled.schedule;
-            if let (Some(ordinary), Some(paired)) =
-                (schedule.ordinary_horizon, schedule.paired_horizon)
-            {
-                tracing::debug!(
-                    phase = index,
-                    candidates = schedule.candidates,
-                    ordinary_horizon = ordinary,
-                    paired_horizon = paired,
-                    use_paired = schedule.taken == Taken::Paired,
-                    "compared ordinary and paired exchange schedules"
-                );
-            }
-            memo.keep_phase(key, schedule);
-            Ok((index, Arc::new(scheduled)))
-        })
-        .collect();
-    scheduled.into_iter().collect()
-}
-
-fn unencodable(error: ExchangeError) -> Failure {
-    match error {
-        ExchangeError::Stopped => Failure::Stopped,
-        other => Failure::Unencodable { what: other.to_string() },
-    }
-}
-
-/// Large phases are scheduled with one order only.
-fn effort(phase: &Phase) -> Effort {
-    if phase.len() > 100_000 { Effort::Fast } else { Effort::Trial }
 }
 
 /// Size of the largest exchange table.

@@ -21,9 +21,10 @@ use crate::target::DataType;
 use super::build::{Built, build, segments};
 use super::memo::Memo;
 use super::outcome::Failure;
+use super::usage::SupportUsage;
 
 /// Version of everything that decides a figure; part of a study's identity.
-pub const EVALUATOR_VERSION: &str = "2";
+pub const EVALUATOR_VERSION: &str = "3";
 
 /// What is searched: a model on some tiles.
 #[derive(Clone, Copy)]
@@ -330,7 +331,9 @@ impl<'a> Evaluator<'a> {
             predicted_cycles: built.cycles.round() as u64,
             ..Origin::default()
         };
-        let bytes = write(&built.application(self.graph, self.network, origin));
+        let application = built.application(self.graph, self.network, origin);
+        SupportUsage::of(&application, &built.support).log();
+        let bytes = write(&application);
         let checked = check::package(&bytes).map_err(|violations| Failure::Rejected {
             count: violations.count(),
             first: violations.list().first().map(ToString::to_string).unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! What was lowered or scheduled before: segments by what they depend on, schedules by the
-//! shape of their phase.
+//! What was lowered, placed or scheduled before: segments by what they depend on, tiles by their
+//! problem, schedules by the shape of their phase.
 //!
 //! A hit and a miss give the same value, so threads may share a memo and its state never reaches a
 //! result. Entries are dropped all at once when there are too many.
@@ -12,6 +12,7 @@ use crate::cost::SegmentCost;
 use crate::exchange::Schedule;
 use crate::plan::{Layout, Network, NodeId, NodePlan};
 use crate::program::{Segment, lower_node};
+use crate::storage::Answers;
 
 /// Transfers that all kept segments may have together: bounds the memo to a few hundred megabytes.
 const MOST_TRANSFERS: usize = 8_000_000;
@@ -29,6 +30,8 @@ type Kept<K, V> = (FxHashMap<K, V>, usize);
 pub struct Memo {
     segments: Mutex<Kept<SegmentKey, SegmentEntry>>,
     phases: Mutex<Kept<[u8; 32], Arc<Schedule>>>,
+    /// Placed tiles.
+    pub answers: Answers,
 }
 
 /// A lock whose holder panicked is as good as any: entries are inserted whole.

@@ -15,8 +15,11 @@ pub mod first;
 pub mod journal;
 pub mod memo;
 pub mod outcome;
+mod placing;
 mod start;
 pub mod state;
+pub mod support;
+pub mod usage;
 
 pub use build::{Built, build};
 pub use engine::{Budget, Engine, EngineError, Progress, Report, StopReason};

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Buffer, Problem, ProblemError, Region};
+use super::repeats::{Repeat, RepeatRule};
 use crate::target::sram::{MEMORY_END, MEMORY_START};
 
 /// The format and version that this build reads and writes.
@@ -32,6 +33,21 @@ pub struct PlacementFile {
     /// Pairs of names: they have one address, as views and results in an input's place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<[String; 2]>,
+    /// Blocks of one size that lie at one stride, as the parameters of repeated layers do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<FileRepeat>,
+}
+
+/// Blocks at `base`, `base + stride`, `base + 2 · stride`, and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileRepeat {
+    /// Names of buffers, at least two, in the order of their addresses.
+    pub blocks: Vec<String>,
+    /// Bytes from block to block: a multiple of 4 and of every block's alignment, no less than the
+    /// size with its tail; any such number if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stride: Option<u32>,
 }
 
 /// A buffer.
@@ -60,6 +76,10 @@ pub struct FileBuffer {
     /// Addresses that it must not touch, `[start, end]` each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<[u32; 2]>,
+    /// Addresses where it lies if there is a placement with it there, `[start, end]` each. A wish:
+    /// `granted` says what became of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preferred: Vec<[u32; 2]>,
     /// Shares its place with no other buffer, at no step.
     #[serde(default, skip_serializing_if = "is_false")]
     pub untouched: bool,
@@ -69,6 +89,9 @@ pub struct FileBuffer {
     /// The answer: ignored when a file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<u32>,
+    /// Whether it lies where it is preferred, part of the answer: ignored when a file is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<bool>,
 }
 
 fn one() -> u32 {
@@ -113,6 +136,9 @@ pub enum PlacementError {
     /// Two rules of a buffer that exclude each other.
     #[error("buffer `{name}`: {rules}")]
     Rules { name: String, rules: &'static str, fix: &'static str },
+    /// Blocks that cannot lie at one stride.
+    #[error("`repeats[{index}]`: {what}")]
+    Repeat { index: usize, what: String },
     /// Whatever is wrong with one buffer.
     #[error("buffer `{name}`: {}", words(.what))]
     Buffer { name: String, what: ProblemError },
@@ -153,6 +179,9 @@ fn words(what: &ProblemError) -> String {
         ProblemError::Forbidden { start, end, .. } => {
             format!("forbidden range {start} to {end} is empty or leaves tile memory")
         }
+        ProblemError::Preferred { start, end, .. } => {
+            format!("preferred range {start} to {end} is empty or leaves tile memory")
+        }
         ProblemError::Range { start, end } => {
             format!("range {start} to {end} is empty, leaves tile memory, or does not ascend")
         }
@@ -169,10 +198,14 @@ impl PlacementError {
                  whole, from 0 to 4294967295"
             }
             PlacementError::Twice { .. } => "every buffer needs a name of its own",
-            PlacementError::Unknown { .. } => "pairs hold names of `buffers`",
+            PlacementError::Unknown { .. } => "pairs and repeats hold names of `buffers`",
             PlacementError::Itself { .. } => "a pair holds two buffers",
             PlacementError::Tail { .. } => "a smaller `size` or `tail`",
             PlacementError::Rules { fix, .. } => fix,
+            PlacementError::Repeat { .. } => {
+                "`repeats` holds `blocks` of one size and region, which no other repeat, alias or \
+                 pair among themselves names, and a `stride` that leaves room for a block"
+            }
             PlacementError::Buffer { what, .. } => of_buffer(what),
             PlacementError::Contradiction { .. } => {
                 "take the pair out of `apart`, or an alias between the two out of `aliases`"
@@ -196,6 +229,9 @@ fn of_buffer(what: &ProblemError) -> &'static str {
         }
         ProblemError::Forbidden { .. } => {
             "`forbidden` holds `[start, end]` inside tile memory, 311296 to 950272"
+        }
+        ProblemError::Preferred { .. } => {
+            "`preferred` holds `[start, end]` inside tile memory, 311296 to 950272"
         }
         _ => "see `ipu-tune schema placement`",
     }
@@ -228,6 +264,7 @@ impl PlacementFile {
         let mut answer = self.clone();
         for (buffer, address) in answer.buffers.iter_mut().zip(addresses) {
             buffer.address = Some(*address);
+            buffer.granted = buffer.is_granted(*address);
         }
         let text = serde_json::to_string_pretty(&answer).expect("a placement file is plain data");
         text + "\n"
@@ -247,6 +284,7 @@ impl PlacementFile {
             buffers,
             apart: pairs("apart", &self.apart, &names)?,
             aliases: pairs("aliases", &self.aliases, &names)?,
+            repeats: repeats(&self.repeats, &names)?,
         };
         problem.check().map_err(|what| self.named(what))?;
         self.regions_agree(&problem)?;
@@ -282,6 +320,18 @@ impl PlacementFile {
         self.buffers.get(buffer).map_or_else(String::new, |buffer| buffer.name.clone())
     }
 
+    /// A repeat's rule with names.
+    fn words_of(&self, rule: &RepeatRule) -> String {
+        match *rule {
+            RepeatRule::Block(block) => format!("buffer `{}` is a block twice", self.name(block)),
+            RepeatRule::Alias(block) => format!("block `{}` has an alias", self.name(block)),
+            RepeatRule::Apart(a, b) => {
+                format!("blocks `{}` and `{}` must lie apart", self.name(a), self.name(b))
+            }
+            ref other => other.to_string(),
+        }
+    }
+
     /// A problem's error in the file's words.
     fn named(&self, what: ProblemError) -> PlacementError {
         match what {
@@ -289,10 +339,14 @@ impl PlacementFile {
             | ProblemError::Alignment { buffer, .. }
             | ProblemError::Lifetime { buffer, .. }
             | ProblemError::Lifetimes { buffer }
-            | ProblemError::Forbidden { buffer, .. } => {
+            | ProblemError::Forbidden { buffer, .. }
+            | ProblemError::Preferred { buffer, .. } => {
                 PlacementError::Buffer { name: self.name(buffer), what }
             }
             ProblemError::Range { .. } => PlacementError::Free { what },
+            ProblemError::Repeat { repeat, rule } => {
+                PlacementError::Repeat { index: repeat, what: self.words_of(&rule) }
+            }
             ProblemError::Apart(a, b)
             | ProblemError::Alias(a, b)
             | ProblemError::Contradiction(a, b) => {
@@ -333,6 +387,7 @@ impl FileBuffer {
             region: if self.executable { Region::Standard } else { self.region },
             live: if self.persistent { ranges(&[[0, end]]) } else { ranges(&self.live) },
             forbidden: ranges(&self.forbidden),
+            preferred: ranges(&self.preferred),
             untouched: self.untouched,
         })
     }
@@ -340,6 +395,21 @@ impl FileBuffer {
 
 fn ranges(list: &[[u32; 2]]) -> Vec<Range<u32>> {
     list.iter().map(|[start, end]| *start..*end).collect()
+}
+
+fn repeats(
+    list: &[FileRepeat],
+    names: &BTreeMap<&str, usize>,
+) -> Result<Vec<Repeat>, PlacementError> {
+    let number = |index: usize, name: &String| {
+        let unknown = || PlacementError::Unknown { list: "repeats", index, name: name.clone() };
+        names.get(name.as_str()).copied().ok_or_else(unknown)
+    };
+    let repeat = |(index, repeat): (usize, &FileRepeat)| {
+        let blocks = repeat.blocks.iter().map(|name| number(index, name));
+        Ok(Repeat { blocks: blocks.collect::<Result<_, _>>()?, stride: repeat.stride })
+    };
+    list.iter().enumerate().map(repeat).collect()
 }
 
 /// The error of a value, with the name of the buffer that it is in.

@@ -52,7 +52,7 @@ pub fn banks(seed: u64, spare: bool) -> Problem {
     let last = STANDARD_ELEMENTS + OF_EACH - u8::from(!spare);
     let free = std::iter::once(start..Element(last).end().0).collect();
     let buffers = planted.into_iter().map(|(_, buffer)| buffer).collect();
-    Problem { free, buffers, apart, aliases: vec![] }
+    Problem { free, buffers, apart, aliases: vec![], repeats: vec![] }
 }
 
 /// One to three lanes that fill an element.
@@ -82,6 +82,7 @@ fn buffer(lane: &Lane, live: Range<u32>, random: &mut ChaCha8Rng) -> Buffer {
         region,
         live: vec![live],
         forbidden: vec![],
+        preferred: vec![],
         untouched: false,
     }
 }

@@ -6,7 +6,9 @@
 //!
 //! Absent on purpose: what is in the buffers, and when exactly inside a step they are used.
 
+mod answers;
 mod branch;
+mod compact;
 pub mod file;
 pub mod generate;
 mod items;
@@ -15,10 +17,19 @@ pub mod place;
 pub mod problem;
 pub mod program;
 pub mod rectangles;
+mod repeats;
+mod solve;
 pub mod support;
+mod tiles;
 pub mod verify;
 
-pub use place::{Outcome, Proof, place, place_within};
+pub use answers::Answers;
+pub use place::{Outcome, Proof};
 pub use problem::{Buffer, Problem, ProblemError, Region, Shortage};
-pub use program::{StorageFailure, place_program};
+pub use program::{
+    PlaceOptions, PlaceStats, PlacedProgram, StorageFailure, exchanged_in, exchanged_together,
+    place_program, tile_problem,
+};
+pub use repeats::{Repeat, RepeatRule};
+pub use solve::{place, place_within};
 pub use support::{Support, SupportError, SupportSizes};

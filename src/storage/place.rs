@@ -98,13 +98,9 @@ enum Preference {
     Size,
 }
 
-/// Places all buffers of a checked problem.
-pub fn place(problem: &Problem) -> Outcome {
-    place_within(problem, BUDGET)
-}
-
-/// The same with a budget of search nodes; 0: constructive orders only.
-pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
+/// Places all buffers of a checked problem, repeats and preferences apart ([`super::solve`]), within a
+/// budget of search nodes; 0: constructive orders only.
+pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
     place_until(problem, Limits { nodes: budget, stop: None })
 }
 

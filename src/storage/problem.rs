@@ -6,6 +6,10 @@ use std::ops::Range;
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
 use super::items::{Item, Items};
+use super::repeats::{Repeat, RepeatRule};
+
+/// Bytes of a tile's memory: no buffer is larger.
+pub(super) const MOST_BYTES: u32 = MEMORY_END.0 - MEMORY_START.0;
 
 /// The memory that a buffer may lie in (`target/ipu21.md` §5.1).
 #[derive(
@@ -63,6 +67,8 @@ pub struct Buffer {
     pub live: Vec<Range<u32>>,
     /// Addresses that it must not touch.
     pub forbidden: Vec<Range<u32>>,
+    /// It lies inside one of these, or on adjacent ones, if there is a placement where it does.
+    pub preferred: Vec<Range<u32>>,
     /// Shares its place with no other buffer, at no step.
     pub untouched: bool,
 }
@@ -78,6 +84,8 @@ pub struct Problem {
     pub apart: Vec<(usize, usize)>,
     /// Pairs of buffers that have one address: views, and results in an input's place.
     pub aliases: Vec<(usize, usize)>,
+    /// Blocks of one size at one stride.
+    pub repeats: Vec<Repeat>,
 }
 
 /// What is wrong with a problem.
@@ -86,7 +94,7 @@ pub struct Problem {
 #[expect(missing_docs, reason = "the fields are the words of the messages")]
 pub enum ProblemError {
     /// An empty buffer, or one larger than a tile.
-    #[error("buffer {buffer} has {size} bytes, expected 1 to {}", MEMORY_END.0 - MEMORY_START.0)]
+    #[error("buffer {buffer} has {size} bytes, expected 1 to {MOST_BYTES}")]
     Size { buffer: usize, size: u32 },
     /// Not a power of two.
     #[error("buffer {buffer} has alignment {alignment}, expected a power of two")]
@@ -105,6 +113,14 @@ pub enum ProblemError {
         "buffer {buffer}: forbidden range {start:#x} to {end:#x} is empty or leaves tile memory"
     )]
     Forbidden { buffer: usize, start: u32, end: u32 },
+    /// A preferred range that is empty or leaves tile memory.
+    #[error(
+        "buffer {buffer}: preferred range {start:#x} to {end:#x} is empty or leaves tile memory"
+    )]
+    Preferred { buffer: usize, start: u32, end: u32 },
+    /// Blocks that cannot lie at one stride.
+    #[error("repeat {repeat}: {rule}")]
+    Repeat { repeat: usize, rule: RepeatRule },
     /// A pair that names no two buffers.
     #[error("buffers {0} and {1} cannot lie apart")]
     Apart(usize, usize),
@@ -158,6 +174,10 @@ impl Problem {
                 return Err(ProblemError::Contradiction(a, b));
             }
         }
+        let mut taken = vec![false; count];
+        for (repeat, found) in self.repeats.iter().enumerate() {
+            found.check(self, &mut taken).map_err(|rule| ProblemError::Repeat { repeat, rule })?;
+        }
         Ok(())
     }
 
@@ -192,6 +212,21 @@ impl Problem {
             end.unwrap_or(0).min(range.end.into()).saturating_sub(range.start.into())
         };
         self.free.iter().map(below).sum()
+    }
+
+    /// Bytes that hold something at some step.
+    pub fn taken(&self, addresses: &[u32]) -> u64 {
+        let buffers = self.buffers.iter().zip(addresses);
+        let mut ranges: Vec<Range<u32>> =
+            buffers.map(|(buffer, at)| *at..*at + buffer.size).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut end = 0;
+        let new = ranges.into_iter().map(|range| {
+            let new = range.end.max(end) - range.start.max(end);
+            end = end.max(range.end);
+            u64::from(new)
+        });
+        new.sum()
     }
 
     /// For every buffer the first buffer with the same address.
@@ -277,7 +312,7 @@ fn spans(members: &[&Buffer]) -> Vec<(Range<u32>, u32)> {
 impl Buffer {
     fn check(&self, buffer: usize) -> Result<(), ProblemError> {
         let size = self.size;
-        if size == 0 || size > MEMORY_END.0 - MEMORY_START.0 {
+        if size == 0 || size > MOST_BYTES {
             return Err(ProblemError::Size { buffer, size });
         }
         if !self.alignment.is_power_of_two() {
@@ -294,6 +329,11 @@ impl Buffer {
         for &Range { start, end } in &self.forbidden {
             if start < MEMORY_START.0 || end <= start || end > MEMORY_END.0 {
                 return Err(ProblemError::Forbidden { buffer, start, end });
+            }
+        }
+        for &Range { start, end } in &self.preferred {
+            if start < MEMORY_START.0 || end <= start || end > MEMORY_END.0 {
+                return Err(ProblemError::Preferred { buffer, start, end });
             }
         }
         Ok(())

@@ -1,17 +1,22 @@
-//! A program's buffers on all of its tiles: equal tiles are solved once.
+//! A program's buffers on all of its tiles.
+//!
+//! Tiles that are alike take one answer (`tiles`), most programs need a single one. Where
+//! there are more, the fullest tile is placed first and the others begin with its addresses. What was
+//! placed before, for other candidates too, is not placed again ([`Answers`]).
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
-use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, StepKind};
+use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, Step};
 use crate::target::{Address, TileId};
 
-use super::branch::Limits;
-use super::place::{Outcome, Proof, place_until};
+use super::answers::{Answers, Question};
+use super::place::{Outcome, Proof};
 use super::problem::{Buffer, Problem, Region};
+use super::tiles::{Family, Pieces, families};
 
 /// Why a program does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,49 +60,111 @@ fn class(interleaved: bool) -> &'static str {
     if interleaved { "interleaved" } else { "standard" }
 }
 
-/// Addresses of all buffers, or why they do not fit; `free` is the same on every tile. With
-/// `separate`, buffers that a tile reads and writes in one exchange lie in different elements where
-/// there is room for it. Searches give up when `stop` is set.
+/// A placed program, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedProgram {
+    /// Where everything lies.
+    pub addresses: Addresses,
+    /// Counts.
+    pub stats: PlaceStats,
+}
+
+/// How much work a program was, and how much memory it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaceStats {
+    /// Different tiles, by the pieces that they hold.
+    pub kinds: usize,
+    /// Tiles whose answers were enough for all.
+    pub problems: usize,
+    /// Problems among them whose answers were known.
+    pub known: usize,
+    /// Problems among them whose wishes were granted.
+    pub granted: usize,
+    /// Bytes that live at the fullest step of the fullest tile.
+    pub live_bytes: u64,
+    /// Bytes of that tile that hold something at some step.
+    pub peak_bytes: u64,
+}
+
+/// What placing depends on beside the program.
+#[derive(Clone, Copy)]
+pub struct PlaceOptions<'a> {
+    /// Free memory, the same on every tile.
+    pub free: &'a [Range<u32>],
+    /// Pairs of buffers that lie in different elements on every tile where there is room for all of
+    /// them.
+    pub wishes: &'a [(BufferId, BufferId)],
+    /// Answers of earlier programs.
+    pub answers: &'a Answers,
+    /// Searches give up when it is set.
+    pub stop: &'a AtomicBool,
+}
+
+/// Addresses of all buffers, or why they do not fit.
 ///
 /// # Errors
-/// The failure of the lowest tile that has one.
+/// The failure of the fullest tile if it has one, else of the lowest tile that stands for others.
 pub fn place_program(
     program: &Program,
-    free: &[Range<u32>],
-    separate: bool,
-    stop: &AtomicBool,
-) -> Result<Addresses, StorageFailure> {
-    let mut on_tile: Vec<Vec<(BufferId, u32)>> = vec![vec![]; program.tiles.into()];
-    for (id, buffer) in (0..).map(BufferId).zip(&program.buffers) {
-        for &(tile, bytes) in buffer.sizes.iter() {
-            on_tile[usize::from(tile.0)].push((id, bytes));
-        }
+    options: &PlaceOptions<'_>,
+) -> Result<PlacedProgram, StorageFailure> {
+    let families = families(program);
+    let place = |family: &Family, hint: Option<Hint<'_>>| {
+        let tile = Tile { program, pieces: &family.pieces, wishes: options.wishes };
+        tile.place(options, hint).map_err(|failure| (family.tile(), failure))
+    };
+    let fail = |(tile, failure): (TileId, Failure)| failure.on(program, tile);
+    let Some((first, others)) = families.split_first() else {
+        return Ok(PlacedProgram { addresses: Addresses::new(0, 0), stats: PlaceStats::default() });
+    };
+    let answer = place(first, None).map_err(fail)?;
+    let hint = Some((&first.pieces, answer.addresses.as_slice()));
+    let others: Vec<_> = others.par_iter().map(|family| place(family, hint)).collect();
+    let failures = others.iter().filter_map(|answer| answer.as_ref().err());
+    if let Some(failure) = failures.min_by_key(|(tile, _)| *tile) {
+        return Err(fail(*failure));
     }
-    let mut kinds: BTreeMap<&[(BufferId, u32)], Vec<TileId>> = BTreeMap::new();
-    for (tile, buffers) in (0..).map(TileId).zip(&on_tile) {
-        kinds.entry(buffers).or_default().push(tile);
-    }
-    let kinds: Vec<_> = kinds.into_iter().collect();
-    let wishes = if separate { exchanged_together(program) } else { vec![] };
-    let solved: Vec<_> = kinds
-        .par_iter()
-        .map(|(buffers, tiles)| {
-            solve(program, (free, stop), buffers, &wishes).map_err(|f| (tiles[0], f))
-        })
-        .collect();
-    let failures = solved.iter().filter_map(|answer| answer.as_ref().err());
-    if let Some((tile, failure)) = failures.min_by_key(|(tile, _)| *tile) {
-        return Err(failure.on(program, *tile));
-    }
+    let of_first = Tile { program, pieces: &first.pieces, wishes: &[] }.problem(options.free);
+    let mut stats = PlaceStats {
+        kinds: families.iter().map(|family| family.kinds.len()).sum(),
+        problems: families.len(),
+        known: 0,
+        granted: 0,
+        live_bytes: of_first.fullest().1,
+        peak_bytes: of_first.taken(&answer.addresses),
+    };
     let mut addresses = Addresses::new(program.buffers.len(), program.tiles);
-    for ((buffers, tiles), answer) in kinds.iter().zip(solved) {
-        for ((buffer, _), address) in buffers.iter().zip(answer.unwrap_or_default()) {
-            for tile in tiles {
-                addresses.set(*buffer, *tile, Address(address));
+    let answers = std::iter::once(answer).chain(others.into_iter().filter_map(Result::ok));
+    for (family, answer) in families.iter().zip(answers) {
+        stats.known += usize::from(answer.known);
+        stats.granted += usize::from(answer.granted);
+        set(&mut addresses, family, &answer.addresses);
+    }
+    Ok(PlacedProgram { addresses, stats })
+}
+
+/// Gives every tile of a family its addresses.
+fn set(addresses: &mut Addresses, family: &Family, answer: &[u32]) {
+    for (pieces, tiles) in &family.kinds {
+        for (id, _) in pieces {
+            if let Some(index) = index_of(&family.pieces, *id) {
+                tiles.iter().for_each(|tile| addresses.set(*id, *tile, Address(answer[index])));
             }
         }
     }
-    Ok(addresses)
+}
+
+fn index_of(pieces: &Pieces, id: BufferId) -> Option<usize> {
+    pieces.binary_search_by_key(&id, |(found, _)| *found).ok()
+}
+
+/// The problem of a tile: its buffers and what must hold for them.
+pub fn tile_problem(program: &Program, tile: TileId, free: &[Range<u32>]) -> Problem {
+    let pieces = (0..).map(BufferId).zip(&program.buffers).filter_map(|(id, buffer)| {
+        let at = buffer.sizes.binary_search_by_key(&tile, |(tile, _)| *tile).ok()?;
+        Some((id, buffer.sizes[at].1))
+    });
+    Tile { program, pieces: &pieces.collect(), wishes: &[] }.problem(free)
 }
 
 /// Nodes for placing with wishes; without them there is another attempt.
@@ -106,6 +173,7 @@ const WISH_BUDGET: u64 = 2_000;
 const BUDGET: u64 = 20_000;
 
 /// Why one kind of tile failed.
+#[derive(Clone, Copy)]
 enum Failure {
     Over { region: Region, bytes_over: u32, step: u32 },
     Proved,
@@ -132,83 +200,131 @@ impl Failure {
 }
 
 /// Pairs of buffers of which one is read and the other written in the same exchange.
-fn exchanged_together(program: &Program) -> Vec<(BufferId, BufferId)> {
-    let mut pairs = vec![];
-    for step in &program.steps {
-        if step.kind == StepKind::Compute {
-            continue;
-        }
-        let (mut read, mut written) = (vec![], vec![]);
-        for part in &step.parts {
-            if let SegmentStep::Exchange(moves) = part.segment_step() {
-                read.extend(moves.iter().map(|exchange| part.buffer(exchange.from)));
-                written.extend(moves.iter().map(|exchange| part.buffer(exchange.to)));
-            }
-        }
-        for a in &read {
-            pairs.extend(written.iter().map(|b| (*a, *b)));
-        }
-    }
+pub fn exchanged_together(program: &Program) -> Vec<(BufferId, BufferId)> {
+    let mut pairs: Vec<_> = program.steps.iter().flat_map(exchanged_in).collect();
     pairs.sort_unstable();
     pairs.dedup();
     pairs
 }
 
-fn solve(
-    program: &Program,
-    (free, stop): (&[Range<u32>], &AtomicBool),
-    present: &[(BufferId, u32)],
-    wishes: &[(BufferId, BufferId)],
-) -> Result<Vec<u32>, Failure> {
-    let index = |id: BufferId| present.binary_search_by_key(&id, |(found, _)| *found).ok();
-    let pairs = |list: &[(BufferId, BufferId)]| -> Vec<(usize, usize)> {
-        let both = list.iter().filter_map(|(a, b)| Some((index(*a)?, index(*b)?)));
-        both.filter(|(a, b)| a != b).collect()
-    };
-    let buffers = present.iter().map(|(id, bytes)| {
-        let buffer = &program.buffers[id.0 as usize];
-        let interleaved = buffer.class == Class::Interleaved;
-        Buffer {
-            size: bytes + buffer.tail,
-            alignment: buffer.alignment,
-            region: if interleaved { Region::Interleaved } else { Region::Either },
-            live: vec![buffer.live.clone()],
-            forbidden: vec![],
-            untouched: false,
+/// The same of one step: every buffer that it reads with every one that it writes.
+pub fn exchanged_in(step: &Step) -> Vec<(BufferId, BufferId)> {
+    let (mut read, mut written) = (vec![], vec![]);
+    for part in &step.parts {
+        if let SegmentStep::Exchange(moves) = part.segment_step() {
+            read.extend(moves.iter().map(|exchange| part.buffer(exchange.from)));
+            written.extend(moves.iter().map(|exchange| part.buffer(exchange.to)));
         }
-    });
-    let needed = pairs(&program.apart);
-    let mut problem = Problem {
-        free: free.to_vec(),
-        buffers: buffers.collect(),
-        apart: needed.clone(),
-        aliases: vec![],
-    };
-    problem.apart.extend(pairs(wishes));
-    let wished = problem.apart.len() > needed.len();
-    let limits = |nodes| Limits { nodes, stop: Some(stop) };
-    // What would have been found without the stop stays open: an answer does not depend on the time.
-    let stopped = |outcome: &Outcome| {
-        matches!(outcome, Outcome::Unknown { .. }) && stop.load(Ordering::Relaxed)
-    };
-    let mut outcome = place_until(&problem, limits(if wished { WISH_BUDGET } else { BUDGET }));
-    if wished && !matches!(outcome, Outcome::Placed(_)) && !stopped(&outcome) {
-        problem.apart = needed;
-        outcome = place_until(&problem, limits(BUDGET));
     }
-    if stopped(&outcome) {
-        return Err(Failure::Stopped);
+    let pair = |a: &BufferId| written.iter().map(|b| (*a, *b)).collect::<Vec<_>>();
+    let mut pairs: Vec<_> = read.iter().flat_map(pair).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// Pieces that were placed, and where.
+type Hint<'a> = (&'a Pieces, &'a [u32]);
+
+/// A tile's addresses, whether they were known, and whether all wishes were granted.
+struct Answer {
+    addresses: Vec<u32>,
+    known: bool,
+    granted: bool,
+}
+
+/// What a tile holds.
+struct Tile<'a> {
+    program: &'a Program,
+    pieces: &'a Pieces,
+    /// Pairs that lie apart if that is possible.
+    wishes: &'a [(BufferId, BufferId)],
+}
+
+impl Tile<'_> {
+    fn problem(&self, free: &[Range<u32>]) -> Problem {
+        let buffers = self.pieces.iter().map(|(id, bytes)| {
+            let buffer = &self.program.buffers[id.0 as usize];
+            let interleaved = buffer.class == Class::Interleaved;
+            Buffer {
+                size: bytes + buffer.tail,
+                alignment: buffer.alignment,
+                region: if interleaved { Region::Interleaved } else { Region::Either },
+                live: vec![buffer.live.clone()],
+                forbidden: vec![],
+                preferred: vec![],
+                untouched: false,
+            }
+        });
+        Problem {
+            free: free.to_vec(),
+            buffers: buffers.collect(),
+            apart: self.pairs(&self.program.apart),
+            aliases: vec![],
+            repeats: vec![],
+        }
     }
-    match outcome {
-        Outcome::Placed(addresses) => Ok(addresses),
-        Outcome::Impossible(Proof::Bytes(shortage)) => Err(Failure::Over {
-            region: shortage.region,
-            bytes_over: shortage.bytes_over,
-            step: shortage.step,
-        }),
-        Outcome::Impossible(Proof::Exhausted { .. }) => Err(Failure::Proved),
-        Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
-            Err(Failure::NoPlace { buffer: present[buffer].0, bytes: present[buffer].1 })
+
+    /// Pairs of which the tile holds both.
+    fn pairs(&self, list: &[(BufferId, BufferId)]) -> Vec<(usize, usize)> {
+        let index = |id: &BufferId| index_of(self.pieces, *id);
+        let both = list.iter().filter_map(|(a, b)| Some((index(a)?, index(b)?)));
+        both.filter(|(a, b)| a != b).collect()
+    }
+
+    /// Places the tile with its wishes, or without them; begins with a similar tile's addresses.
+    fn place(&self, options: &PlaceOptions<'_>, hint: Option<Hint<'_>>) -> Result<Answer, Failure> {
+        let hint = hint.map_or(vec![], |(pieces, addresses)| {
+            let address = |id| index_of(pieces, id).map(|index| addresses[index]);
+            self.pieces.iter().map(|(id, _)| address(*id)).collect()
+        });
+        let problem = self.problem(options.free);
+        let wishes = self.pairs(self.wishes);
+        let wished = wishes.len();
+        if !wishes.is_empty() {
+            let mut problem = problem.clone();
+            problem.apart.extend(wishes);
+            let question = Question { problem, hint: hint.clone(), nodes: WISH_BUDGET };
+            if let Ok(answer) = self.answer(question, options)? {
+                return Ok(answer);
+            }
+        }
+        let granted = wished == 0;
+        let question = Question { problem, hint, nodes: BUDGET };
+        let answer = self.answer(question, options)?;
+        let answer = answer.map_err(|outcome| self.failure(&outcome))?;
+        Ok(Answer { granted, ..answer })
+    }
+
+    /// Addresses, or an outcome that has none; a stop is an error.
+    fn answer(
+        &self,
+        question: Question,
+        options: &PlaceOptions<'_>,
+    ) -> Result<Result<Answer, Arc<Outcome>>, Failure> {
+        let answer = options.answers.of(question, options.stop);
+        let (outcome, known) = answer.ok_or(Failure::Stopped)?;
+        Ok(match &*outcome {
+            Outcome::Placed(addresses) => {
+                Ok(Answer { addresses: addresses.clone(), known, granted: true })
+            }
+            _ => Err(outcome),
+        })
+    }
+
+    fn failure(&self, outcome: &Outcome) -> Failure {
+        match outcome {
+            Outcome::Impossible(Proof::Bytes(shortage)) => Failure::Over {
+                region: shortage.region,
+                bytes_over: shortage.bytes_over,
+                step: shortage.step,
+            },
+            Outcome::Impossible(Proof::Exhausted { .. }) => Failure::Proved,
+            Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
+                let (buffer, bytes) = self.pieces[*buffer];
+                Failure::NoPlace { buffer, bytes }
+            }
+            Outcome::Placed(_) => unreachable!("an outcome with addresses is no failure"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::file::{FileBuffer, PlacementFile};
+use super::file::{FileBuffer, FileRepeat, PlacementFile};
 use super::problem::Region;
 use crate::target::sram::{EXECUTABLE_END, INTERLEAVED_START, elements};
 use crate::target::{Address, Bytes};
@@ -34,6 +34,14 @@ pub enum Misplaced {
     /// Two buffers in one memory element at one time.
     #[error("`{a}` and `{b}` share a memory element")]
     Element { a: String, b: String },
+    /// Blocks that do not lie at one stride.
+    #[error("block `{name}` lies at {address}, not {stride} bytes above the block before it")]
+    Stride { name: String, address: u32, stride: u32 },
+    /// A stride that is not whole words, or one that is too small for a block.
+    #[error(
+        "blocks from `{name}` on lie {stride} bytes apart, expected whole words from {least} on"
+    )]
+    Step { name: String, stride: i64, least: u64 },
     /// One address was asked for.
     #[error("`{a}` and `{b}` have two addresses")]
     Alias { a: String, b: String },
@@ -56,7 +64,36 @@ impl PlacementFile {
                 self.together(pair, &mut found);
             }
         }
+        for repeat in &self.repeats {
+            self.at_one_stride(repeat, addresses, &mut found);
+        }
         found
+    }
+
+    /// What the blocks of a repeat need: the given stride, or that of the first two.
+    fn at_one_stride(&self, repeat: &FileRepeat, addresses: &[u32], found: &mut Vec<Misplaced>) {
+        let blocks = repeat.blocks.iter().filter_map(|name| {
+            let index = self.buffers.iter().position(|buffer| buffer.name == *name)?;
+            Some((&self.buffers[index], addresses[index]))
+        });
+        let blocks: Vec<(&FileBuffer, u32)> = blocks.collect();
+        let [first, second, ..] = blocks.as_slice() else { return };
+        let stride = i64::from(second.1) - i64::from(first.1);
+        let least = u64::from(first.0.size) + u64::from(first.0.tail);
+        let wanted = repeat.stride.or(u32::try_from(stride).ok());
+        match wanted.filter(|wanted| u64::from(*wanted) >= least && wanted.is_multiple_of(4)) {
+            None => {
+                found.push(Misplaced::Step { name: first.0.name.clone(), stride, least });
+            }
+            Some(stride) => {
+                for pair in blocks.windows(2) {
+                    let (name, address) = (pair[1].0.name.clone(), pair[1].1);
+                    if u64::from(address) != u64::from(pair[0].1) + u64::from(stride) {
+                        found.push(Misplaced::Stride { name, address, stride });
+                    }
+                }
+            }
+        }
     }
 
     /// What a buffer needs by itself.
@@ -132,6 +169,19 @@ impl PlacementFile {
                 return reached.contains(b);
             }
         }
+    }
+}
+
+impl FileBuffer {
+    /// Whether all of it lies in its preferred ranges; `None` if it has none.
+    pub fn is_granted(&self, address: u32) -> Option<bool> {
+        let (start, end) = extent(self, address);
+        let preferred = |byte: u64| {
+            self.preferred
+                .iter()
+                .any(|[from, to]| u64::from(*from) <= byte && byte < u64::from(*to))
+        };
+        (!self.preferred.is_empty()).then(|| (start..end).all(preferred))
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Task {
 /// The two forms of a problem.
 enum Form {
     Rectangles { capacity: u32, rectangles: Rectangles },
-    Tile { file: PlacementFile, problem: Problem },
+    Tile { file: Box<PlacementFile>, problem: Problem },
 }
 
 /// What came of it.
@@ -70,7 +70,7 @@ impl Task {
             return Err(CliError::SurplusCapacity { path });
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Task { path, name, form: Form::Tile { file, problem } })
+        Ok(Task { path, name, form: Form::Tile { file: Box::new(file), problem } })
     }
 
     /// Bytes to place into.
@@ -167,7 +167,17 @@ impl Task {
             }),
             Verdict::Placed(_) | Verdict::Unknown => Value::Null,
         };
-        Map::from_iter([("addresses".to_owned(), addresses), ("shortage".to_owned(), shortage)])
+        let granted = match verdict {
+            Verdict::Placed(addresses) => {
+                let granted = file.buffers.iter().zip(addresses).filter_map(|(buffer, address)| {
+                    Some((buffer.name.clone(), json!(buffer.is_granted(*address)?)))
+                });
+                Value::Object(granted.collect())
+            }
+            Verdict::Impossible(_) | Verdict::Unknown => Value::Null,
+        };
+        let details = [("addresses", addresses), ("granted", granted), ("shortage", shortage)];
+        details.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
     }
 }
 

@@ -1,0 +1,169 @@
+//! Storage of real plans: `cargo bench --bench plans` places the first plan of every shipped model, or
+//! the tuned one where the folder `PLANS` has a package `NAME.ipuexe`, on two threads. It prints the
+//! table of `results/storage.md`: how long all tiles take once the plan is lowered, and how far the
+//! placement's peak is above the bytes that live at the fullest step. Names as arguments select models;
+//! `ROWS=N` gives the models' first input N rows, as a larger batch or a longer sequence would.
+//!
+//! `STORAGE=automatic` places every plan without the wish that what a tile reads and writes in one
+//! exchange lie apart, which leaves it to the step after scheduling to move what holds phases up.
+//!
+//! First fit in order of size is asked for the fullest tile beside it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench that fails may stop; it prints a table of what it measures"
+)]
+
+#[path = "first_fit/mod.rs"]
+mod first_fit;
+#[path = "scaled/mod.rs"]
+mod scaled;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use ipu_tune::cost::Coefficients;
+use ipu_tune::model::{Graph, shipped};
+use ipu_tune::package;
+use ipu_tune::plan::{Network, Recipe, StoragePlan};
+use ipu_tune::program::{Addresses, BufferId, Program};
+use ipu_tune::search::first::first_plans;
+use ipu_tune::search::memo::Memo;
+use ipu_tune::search::{Built, build};
+use ipu_tune::space::Space;
+use ipu_tune::space::candidates::{Planner, Shortlists};
+use ipu_tune::storage::{
+    Answers, PlaceOptions, PlacedProgram, exchanged_together, place_program, tile_problem,
+};
+use ipu_tune::target::TileId;
+
+/// Placements of one plan; the table has the median.
+const REPEATS: usize = 7;
+
+/// The plan of a model, and whether it was tuned.
+fn plan(name: &str, network: &Network, tiles: u16) -> (Recipe, bool) {
+    let folder = std::env::var_os("PLANS").map(PathBuf::from);
+    let tuned = folder.map(|folder| folder.join(format!("{name}.ipuexe")));
+    if let Some(path) = tuned.filter(|path| path.exists()) {
+        let application = package::read(&std::fs::read(path).unwrap()).unwrap();
+        return (Recipe::from_json(&application.origin.recipe).unwrap(), true);
+    }
+    let (coefficients, shortlists) = (Coefficients::default(), Shortlists::default());
+    let space = Space::open();
+    let planner = Planner {
+        network,
+        space: &space,
+        tiles,
+        coefficients: &coefficients,
+        shortlists: &shortlists,
+    };
+    (first_plans(&planner).unwrap().remove(0), false)
+}
+
+/// A tile's addresses, in the order of its buffers.
+fn on_tile(program: &Program, addresses: &Addresses, tile: TileId) -> Vec<u32> {
+    let ids = (0..program.buffers.len() as u32).map(BufferId);
+    ids.filter_map(|id| addresses.get(id, tile)).map(|address| address.0).collect()
+}
+
+fn percent_above(bytes: u64, bound: u64) -> f64 {
+    if bound == 0 { 0.0 } else { 100.0 * (bytes as f64 / bound as f64 - 1.0) }
+}
+
+/// Median milliseconds of placing all tiles, and the addresses.
+fn timed(built: &Built, separate: bool) -> (f64, PlacedProgram) {
+    let stop = AtomicBool::new(false);
+    let free = &built.support.free;
+    let mut times = vec![];
+    let mut addresses = None;
+    for _ in 0..REPEATS {
+        let started = Instant::now();
+        let answers = Answers::default();
+        let wishes = if separate { exchanged_together(&built.program) } else { vec![] };
+        let options = PlaceOptions { free, wishes: &wishes, answers: &answers, stop: &stop };
+        let placed = place_program(&built.program, &options).unwrap();
+        times.push(1e3 * started.elapsed().as_secs_f64());
+        addresses = Some(placed);
+    }
+    times.sort_by(f64::total_cmp);
+    (times[REPEATS / 2], addresses.unwrap())
+}
+
+/// What first fit makes of the tile with the most live bytes, in order of size and with buffers of
+/// one region first.
+fn first_fit_of_fullest(program: &Program, free: &[Range<u32>]) -> &'static str {
+    let problems = (0..program.tiles).map(|tile| tile_problem(program, TileId(tile), free));
+    let fullest = problems.max_by_key(|problem| problem.fullest().1).unwrap();
+    let fits =
+        [false, true].map(|bound_first| first_fit::unplaced(&fullest, bound_first).is_none());
+    match fits {
+        [true, true] => "both",
+        [true, false] => "by size",
+        [false, true] => "region first",
+        [false, false] => "**none**",
+    }
+}
+
+fn measure(name: &str, text: &str) {
+    let graph = Graph::from_json(text, Path::new(name)).unwrap();
+    let Ok(network) = Network::from_graph(&graph) else { return };
+    let tiles = if name.ends_with("-64t") { 64 } else { 1472 };
+    let (mut recipe, tuned) = plan(name, &network, tiles);
+    if std::env::var("STORAGE").is_ok_and(|plan| plan == "automatic") {
+        recipe.storage = StoragePlan::Automatic;
+    }
+    let (memo, stop) = (Memo::default(), AtomicBool::new(false));
+    let built = build(&network, &recipe, &memo, &Coefficients::default(), &stop);
+    let built = match built {
+        Ok(built) => built,
+        Err(failure) => return println!("| {name} | {failure} |"),
+    };
+    let (milliseconds, PlacedProgram { addresses, stats }) =
+        timed(&built, recipe.storage == StoragePlan::Apart);
+    let mut above = 0.0;
+    for tile in (0..tiles).map(TileId) {
+        let problem = tile_problem(&built.program, tile, &built.support.free);
+        let taken = problem.taken(&on_tile(&built.program, &addresses, tile));
+        above += percent_above(taken, problem.fullest().1);
+    }
+    let room: u32 = built.support.free.iter().map(|range| range.end - range.start).sum();
+    let events: u32 = built.phases.values().map(|phase| phase.schedule.horizon).sum();
+    let greedy = first_fit_of_fullest(&built.program, &built.support.free);
+    println!(
+        "| {name} | {} | {} | {} | {} | {milliseconds:.1} | {} | {room} | {:.2} % | {:.2} % | {greedy} | {events} | {} |",
+        if tuned { "tuned" } else { "first" },
+        built.program.buffers.len(),
+        stats.kinds,
+        stats.problems,
+        stats.live_bytes,
+        percent_above(stats.peak_bytes, stats.live_bytes),
+        above / f64::from(tiles),
+        built.saved_events,
+    );
+}
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let rows = std::env::var("ROWS").ok().map(|rows| rows.parse::<u64>().unwrap());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    println!(
+        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles | first fit places | events of exchange | saved by moving buffers |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    pool.install(|| {
+        for (name, text) in shipped::MODELS {
+            if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+                match &rows {
+                    Some(rows) => {
+                        measure(&format!("{name}, {rows} rows"), &scaled::with_rows(text, *rows))
+                    }
+                    None => measure(name, text),
+                }
+            }
+        }
+    });
+}
