@@ -27,7 +27,8 @@ pub mod violation;
 
 pub use definitions::defined;
 pub use package::{Report, package};
-pub use phase::{PhaseReport, TileRow, Wanted, phase};
+pub use phase::{PhaseReport, TileRow, Wanted, iteration, phase};
+pub use rows::Bases;
 pub use violation::{Violation, Violations};
 
 /// Something that passed its checks.

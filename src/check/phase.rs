@@ -9,7 +9,7 @@ use super::arrivals::{Arrival, arrivals};
 use super::dependences::Dependences;
 use super::memory::{self, Receives};
 use super::messages::{self, Message};
-use super::rows::{Decoded, decode_row};
+use super::rows::{Bases, Decoded, decode_row};
 use super::violation::{Violation, Violations};
 use super::{Checked, delivery};
 
@@ -60,7 +60,21 @@ pub fn phase(
     rows: &[TileRow<'_>],
     wanted: &[Wanted],
 ) -> Result<Checked<PhaseReport>, Violations> {
-    replay(tiles, rows, wanted, true)
+    replay(tiles, rows, &[], wanted, true)
+}
+
+/// As [`phase`], for one iteration of a loop: rows may write their bases, and on the tile that comes
+/// as the `n`-th, send addresses count from `bases[n]`.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn iteration(
+    tiles: u16,
+    rows: &[TileRow<'_>],
+    bases: &[Bases],
+    wanted: &[Wanted],
+) -> Result<Checked<PhaseReport>, Violations> {
+    replay(tiles, rows, bases, wanted, true)
 }
 
 /// As [`phase`], for what is wanted in no order: no word may be both sent and received.
@@ -69,12 +83,13 @@ pub(super) fn unordered_phase(
     rows: &[TileRow<'_>],
     wanted: &[Wanted],
 ) -> Result<Checked<PhaseReport>, Violations> {
-    replay(tiles, rows, wanted, false)
+    replay(tiles, rows, &[], wanted, false)
 }
 
 fn replay(
     tiles: u16,
     rows: &[TileRow<'_>],
+    bases: &[Bases],
     wanted: &[Wanted],
     ordered: bool,
 ) -> Result<Checked<PhaseReport>, Violations> {
@@ -89,7 +104,8 @@ fn replay(
             violations.add(Violation::Instruction { tile, address, what });
             continue;
         }
-        let found = decode_row(row.tile, row.address, row.words, &mut violations);
+        let bases = bases.get(usize::from(row.tile.0)).copied().unwrap_or_default();
+        let found = decode_row(row.tile, row.address, row.words, bases, &mut violations);
         report.horizon = report.horizon.max(found.horizon);
         report.row_words.0 = report.row_words.0.max(found.length);
         report.row_words.1 += found.length;

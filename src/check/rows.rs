@@ -1,5 +1,6 @@
 //! What a row says: every send, every control, event by event.
 
+use crate::target::instruction::special;
 use crate::target::{Control, Instruction, Pic, TileId, Xpic, decode};
 
 use super::violation::{Violation, Violations};
@@ -33,6 +34,15 @@ impl Sent {
     }
 }
 
+/// What a tile's send addresses count from (`target/ipu21.md` §2.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bases {
+    /// The base in bytes when the row is entered.
+    pub entered: u32,
+    /// What the register of the moving base holds; `None` where rows may not write the base.
+    pub moving: Option<u32>,
+}
+
 /// A decoded row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
@@ -46,7 +56,12 @@ pub struct Decoded {
     pub horizon: u32,
     /// Words up to and including the return.
     pub length: usize,
+    /// What send addresses count from at the end.
+    pub base: u32,
 }
+
+/// Events that a write of the base takes, by a measurement of the hardware (`target/ipu21.md` §2.7).
+const BASE_WRITE: u32 = 13;
 
 /// Longest row that is looked at, in events: far above any real one, and far from where sums of
 /// events could overflow.
@@ -57,9 +72,10 @@ pub fn decode_row(
     tile: TileId,
     address: u32,
     words: &[u32],
+    bases: Bases,
     violations: &mut Violations,
 ) -> Decoded {
-    let mut row = Decoded::default();
+    let mut row = Decoded { base: bases.entered, ..Decoded::default() };
     if !address.is_multiple_of(8) {
         violations.add(Violation::Alignment { tile, address });
     }
@@ -81,7 +97,7 @@ pub fn decode_row(
         if length == 2 && !word.is_multiple_of(2) {
             violations.add(Violation::OddPair { tile, word });
         }
-        if let Err(what) = row.apply(instruction) {
+        if let Err(what) = row.apply(instruction, bases.moving) {
             violations.add(wrong(what));
             return row;
         }
@@ -92,7 +108,7 @@ pub fn decode_row(
 }
 
 impl Decoded {
-    fn apply(&mut self, instruction: Instruction) -> Result<(), String> {
+    fn apply(&mut self, instruction: Instruction, moving: Option<u32>) -> Result<(), String> {
         let now = self.horizon;
         match instruction {
             Instruction::Delay { events } => self.horizon += events,
@@ -105,7 +121,7 @@ impl Decoded {
                 self.selects.push((self.horizon, xpic));
             }
             Instruction::Send { items, address, sctl } => {
-                self.send(items, bytes(address, sctl)?, sctl, true);
+                self.send(items, self.bytes(address, sctl)?, sctl, true);
             }
             Instruction::SendOff { items, delta, sctl } => {
                 let (next, last) = self.continued()?;
@@ -129,7 +145,7 @@ impl Decoded {
                 } else {
                     // It restarts the stream. In the middle of a message, at the item that is next,
                     // that changes nothing; anywhere else it begins a message (§4.5).
-                    let address = bytes(address, sctl)?;
+                    let address = self.bytes(address, sctl)?;
                     let goes_on = self
                         .continued()
                         .is_ok_and(|(next, last)| next == address && last.sctl == sctl);
@@ -137,6 +153,14 @@ impl Decoded {
                 }
                 self.pics.push((now + 1, pic));
                 self.selects.push((now + 1, xpic));
+            }
+            Instruction::Put { register, special: special::OUTGOING_BASE } if moving.is_some() => {
+                self.base = match (register, moving) {
+                    (15, _) => 0,
+                    (6, Some(moving)) => moving,
+                    _ => return Err(format!("m{register} holds no base")),
+                };
+                self.horizon += BASE_WRITE;
             }
             other => return Err(format!("{other:?} does not belong into a row")),
         }
@@ -153,18 +177,22 @@ impl Decoded {
         Ok((last.address.saturating_add(last.items * last.item_bytes()), *last))
     }
 
+    /// Byte address of an item.
+    fn bytes(&self, address: u32, sctl: u8) -> Result<u32, String> {
+        if sctl & 3 == 0 {
+            return Err(format!("a send with sctl {sctl} has no direction"));
+        }
+        let item_bytes = if sctl & 4 == 0 { 4 } else { 8 };
+        if !self.base.is_multiple_of(item_bytes) {
+            return Err(format!("a base of {} under items of {item_bytes} bytes", self.base));
+        }
+        Ok((address * item_bytes).saturating_add(self.base))
+    }
+
     fn send(&mut self, items: u32, address: u32, sctl: u8, begins: bool) {
         let last = self.sends.last().map(|last| last.message);
         let message = last.map_or(0, |last| last + u32::from(begins));
         self.sends.push(Sent { start: self.horizon, items, address, sctl, begins, message });
         self.horizon += items;
     }
-}
-
-/// Byte address of an item.
-fn bytes(address: u32, sctl: u8) -> Result<u32, String> {
-    if sctl & 3 == 0 {
-        return Err(format!("a send with sctl {sctl} has no direction"));
-    }
-    Ok(address * if sctl & 4 == 0 { 4 } else { 8 })
 }

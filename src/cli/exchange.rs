@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::check::{TileRow, Wanted, phase};
-use crate::exchange::{Effort, Options, Phase, Row, Scheduled, instance, n0, schedule};
+use crate::check::{Bases, TileRow, Wanted, iteration};
+use crate::exchange::{Base, Effort, Options, Phase, Row, Scheduled, instance, n0, schedule};
 use crate::package::save;
 use crate::report;
 
@@ -99,7 +99,13 @@ fn without_latency(args: &ExchangeArgs, effort: Effort, output: &Output) -> Resu
 
 /// The rows in the form in which they are written to a file.
 fn rows_file(name: &str, scheduled: &Scheduled) -> serde_json::Value {
-    let row = |row: &Row| json!({ "tile": row.tile, "horizon": row.horizon, "words": row.words });
+    let row = |row: &Row| {
+        let base = match row.base {
+            Base::Zero => "zero",
+            Base::Moving => "moving",
+        };
+        json!({ "tile": row.tile, "horizon": row.horizon, "base": base, "words": row.words })
+    };
     json!({
         "format": "ipu-tune/rows@1",
         "name": name,
@@ -155,28 +161,51 @@ fn one(file: &Path, effort: Effort, output: &Output) -> Result<([String; 9], Sch
     Ok((row, scheduled))
 }
 
-/// Replays the rows: everything must arrive, by every rule.
+/// Replays the rows in every iteration: everything must arrive, by every rule.
 fn check(instance: &Phase, scheduled: &Scheduled) -> Result<(), String> {
     let rows: Vec<TileRow<'_>> = scheduled
         .rows
         .iter()
         .map(|row| TileRow { tile: row.tile, address: ROWS, words: &row.words })
         .collect();
+    for number in 0..instance.iterations() {
+        let bases = bases(instance, &scheduled.rows, number);
+        let wanted = wanted(instance, number);
+        iteration(instance.tiles(), &rows, &bases, &wanted).map_err(|violations| {
+            let first = violations.list().first().map(ToString::to_string).unwrap_or_default();
+            format!("{} violations, first: {first}", violations.count())
+        })?;
+    }
+    Ok(())
+}
+
+/// What an iteration of a phase has to bring where.
+fn wanted(instance: &Phase, number: usize) -> Vec<Wanted> {
     let mut wanted = vec![];
     for index in 0..instance.len() {
         let transfer = instance.transfer(index);
+        let offset = if transfer.moves() { transfer.offsets[number] } else { 0 };
         wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
             tile: *tile,
             to: to.0,
             words: transfer.words,
             source: transfer.source,
-            from: transfer.source_address.0,
+            from: transfer.source_address.0 + offset,
         }));
     }
-    phase(instance.tiles(), &rows, &wanted).map(|_| ()).map_err(|violations| {
-        let first = violations.list().first().map(ToString::to_string).unwrap_or_default();
-        format!("{} violations, first: {first}", violations.count())
-    })
+    wanted
+}
+
+/// What every tile's send addresses count from in an iteration.
+fn bases(instance: &Phase, rows: &[Row], number: usize) -> Vec<Bases> {
+    let mut bases = vec![Bases::default(); instance.tiles().into()];
+    for row in rows {
+        let Some(offsets) = instance.base(row.tile) else { continue };
+        let moving = offsets[number];
+        let entered = if row.base == Base::Moving { moving } else { 0 };
+        bases[usize::from(row.tile.0)] = Bases { entered, moving: Some(moving) };
+    }
+    bases
 }
 
 #[expect(clippy::disallowed_methods, reason = "the time that scheduling takes is what is shown")]

@@ -1,7 +1,8 @@
 //! Stand-alone instances: one phase in a JSON file (`.json` or `.json.gz`).
 //!
 //! Fields: `tiles` and `transfers`, each with `source`, `destinations`, `words`, and optionally
-//! `source_addresses` (one) and `destination_addresses`. Without addresses, transfers get disjoint
+//! `source_addresses` (one, or one for each iteration of an enclosing loop) and
+//! `destination_addresses`. Without addresses, transfers get disjoint
 //! places in the order in which they come.
 
 use std::io::Read;
@@ -96,15 +97,13 @@ pub fn parse(text: &str, path: &Path) -> Result<Instance, InstanceError> {
             path: path.to_owned(),
             source: ExchangeError::Transfer { index, error },
         };
-        let source_address = match transfer.source_addresses.as_deref() {
-            Some([address]) => Address(*address),
-            Some(found) => {
-                return Err(count(format!(
-                    "transfer {index}: {} source addresses, expected one",
-                    found.len()
-                )));
+        let sources = match transfer.source_addresses.as_deref() {
+            Some([]) => {
+                let what = "expected one, or one for each iteration of the loop";
+                return Err(count(format!("transfer {index}: no source address, {what}")));
             }
-            None => free.source(transfer),
+            Some(found) => found.iter().copied().map(Address).collect(),
+            None => vec![free.source(transfer)],
         };
         let addresses = match &transfer.destination_addresses {
             Some(found) if found.len() == transfer.destinations.len() => found.clone(),
@@ -120,7 +119,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Instance, InstanceError> {
         let tiles = transfer.destinations.iter().map(|tile| TileId(*tile));
         let destinations: Vec<_> = tiles.zip(addresses.into_iter().map(Address)).collect();
         phase
-            .add(TileId(transfer.source), source_address, &destinations, transfer.words)
+            .add_moving(TileId(transfer.source), &sources, &destinations, transfer.words)
             .map_err(wrap)?;
     }
     phase

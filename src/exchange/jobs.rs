@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use crate::target::topology::paired_time;
 use crate::target::{TileId, route, time_to_mux};
 
-use super::lanes::{contended, element_mask};
-use super::phase::Phase;
+use super::lanes::{contended, element_mask, source_mask};
+use super::phase::{Phase, Transfer};
+use super::rows::Base;
 
 /// One transfer at one width.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,8 @@ pub struct Job {
     pub completion: u32,
     /// Memory elements that are read, of those that the sender's tile writes too.
     pub mask: u32,
+    /// What the sender's base must hold, if its tile's sends differ in that.
+    pub base: Option<Base>,
     first: u32,
     last: u32,
 }
@@ -57,6 +60,8 @@ pub struct Jobs {
     ends: Vec<End>,
     /// The jobs for whose completion one has to wait, of those that have to.
     earlier: BTreeMap<u32, Vec<u32>>,
+    /// Whether a tile has to write its base inside its row; empty if none has.
+    rebased: Vec<bool>,
 }
 
 /// A sender's row has at least so many events.
@@ -68,6 +73,7 @@ impl Jobs {
         let mut jobs = Jobs { tiles: phase.tiles(), ..Jobs::default() };
         jobs.jobs.reserve(phase.len());
         let contended = contended(phase);
+        jobs.rebased = rebased(phase);
         for index in 0..phase.len() {
             jobs.add(phase, index, wide(index), &contended);
         }
@@ -95,10 +101,6 @@ impl Jobs {
         let transfer = phase.transfer(index);
         let source = transfer.source;
         let items = if paired { transfer.words / 2 } else { transfer.words };
-        let mask = |tile: TileId, address| match contended[usize::from(tile.0)] {
-            0 => 0,
-            contended => element_mask(address, transfer.words) & contended,
-        };
         let first = self.ends.len() as u32;
         let (mut least, mut tail, mut completion) = (0, 0, items as i32);
         for &(tile, address) in transfer.destinations {
@@ -106,7 +108,10 @@ impl Jobs {
             least = least.min(time);
             let window = if paired { paired_time(source, tile) } else { time + 1 };
             let early = paired && route(source, tile).destination_is_early;
-            let mask = mask(tile, address);
+            let mask = match contended[usize::from(tile.0)] {
+                0 => 0,
+                contended => element_mask(address, transfer.words) & contended,
+            };
             let row = tile.row();
             let arrival = if paired { 53 } else { 52 } + 2 * row as i32;
             let end = End { tile, row, window, early, write: window + arrival, mask };
@@ -122,10 +127,19 @@ impl Jobs {
             least: LEAST,
             tail: tail.max(0) as u32,
             completion: completion as u32,
-            mask: mask(source, transfer.source_address),
+            mask: match contended[usize::from(source.0)] {
+                0 => 0,
+                contended => source_mask(&transfer) & contended,
+            },
+            base: self.base(&transfer),
             first,
             last: self.ends.len() as u32,
         });
+    }
+
+    fn base(&self, transfer: &Transfer<'_>) -> Option<Base> {
+        let differ = self.rebased.get(usize::from(transfer.source.0)).is_some_and(|differ| *differ);
+        differ.then_some(if transfer.moves() { Base::Moving } else { Base::Zero })
     }
 
     /// The same lanes and memory with time running backwards: what ended at the horizon starts at 0.
@@ -179,17 +193,43 @@ impl Jobs {
         &self.ends[job.first as usize..job.last as usize]
     }
 
-    /// An order in which no job comes before one that it has to wait for, else as given.
+    /// An order in which no job comes before one that it has to wait for, else as given; but of each
+    /// tile that has to write its base, all sends from one base come before those from the other.
     pub fn in_order(&self, order: &[u32]) -> Vec<u32> {
+        let order = self.base_by_base(order);
         if self.earlier.is_empty() {
-            return order.to_vec();
+            return order;
         }
         let mut taken = vec![false; self.len()];
         let mut sorted = Vec::with_capacity(order.len());
-        for &index in order {
+        for &index in &order {
             self.take(index, &mut taken, &mut sorted);
         }
         sorted
+    }
+
+    /// Every tile's sends keep the tile's places in the order, but those with the base of its first
+    /// come first: a base write takes longer than most changes of order can save.
+    fn base_by_base(&self, order: &[u32]) -> Vec<u32> {
+        let mut order = order.to_vec();
+        if self.rebased.is_empty() {
+            return order;
+        }
+        let mut places: BTreeMap<TileId, Vec<usize>> = BTreeMap::new();
+        for (place, index) in order.iter().enumerate() {
+            let job = &self.jobs[*index as usize];
+            if job.base.is_some() {
+                places.entry(job.source).or_default().push(place);
+            }
+        }
+        for places in places.values() {
+            let mut sends: Vec<u32> = places.iter().map(|place| order[*place]).collect();
+            let base = |index: &u32| self.jobs[*index as usize].base;
+            let first = base(&sends[0]);
+            sends.sort_by_key(|index| base(index) != first);
+            places.iter().zip(sends).for_each(|(place, index)| order[*place] = index);
+        }
+        order
     }
 
     /// Takes a job after all that it has to wait for; those come earlier in the phase, so this ends.
@@ -271,4 +311,19 @@ impl End {
         };
         52 + 2 * self.row + items + guard
     }
+}
+
+/// Whether each tile sends both from addresses that move and from such that do not; empty if none
+/// does.
+fn rebased(phase: &Phase) -> Vec<bool> {
+    if phase.iterations() == 1 {
+        return vec![];
+    }
+    let mut fixed = vec![false; usize::from(phase.tiles())];
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        fixed[usize::from(transfer.source.0)] |= !transfer.moves();
+    }
+    let moves = |tile: u16| phase.base(TileId(tile)).is_some();
+    (0..phase.tiles()).zip(fixed).map(|(tile, fixed)| fixed && moves(tile)).collect()
 }

@@ -3,7 +3,7 @@
 use crate::target::Address;
 use crate::target::sram::element;
 
-use super::phase::Phase;
+use super::phase::{Phase, Transfer};
 
 /// Busy intervals of a lane, sorted and disjoint. Gaps that are too short for any message count as
 /// busy: nothing is lost, and a full lane is one interval.
@@ -222,13 +222,17 @@ pub fn contended(phase: &Phase) -> Vec<u32> {
     let (mut read, mut written) = (vec![0_u32; tiles], vec![0_u32; tiles]);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        let mask = |address| element_mask(address, transfer.words);
-        read[usize::from(transfer.source.0)] |= mask(transfer.source_address);
+        read[usize::from(transfer.source.0)] |= source_mask(&transfer);
         for (tile, address) in transfer.destinations {
-            written[usize::from(tile.0)] |= mask(*address);
+            written[usize::from(tile.0)] |= element_mask(*address, transfer.words);
         }
     }
     read.into_iter().zip(written).map(|(read, written)| read & written).collect()
+}
+
+/// The elements that a transfer reads, in all iterations.
+pub fn source_mask(transfer: &Transfer<'_>) -> u32 {
+    transfer.sources().fold(0, |mask, address| mask | element_mask(address, transfer.words))
 }
 
 /// The elements that some words lie in, one bit each.

@@ -38,7 +38,7 @@ pub use bound::{Bounds, lower_bound};
 use jobs::Jobs;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
-pub use rows::{Row, RowError};
+pub use rows::{Base, Row, RowError};
 
 use crate::target::TileId;
 
@@ -168,20 +168,19 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
     let mut bytes = Vec::with_capacity(2 * HASHED);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        let mut end = |tile: TileId, address| {
+        let mut end = |tile: TileId, mask: &dyn Fn() -> u32| {
             let contended = contended[usize::from(tile.0)];
-            let mask = match contended {
-                0 => 0,
-                _ => lanes::element_mask(address, transfer.words) & contended,
-            };
+            let mask = if contended == 0 { 0 } else { mask() & contended };
             bytes.extend(tile.0.to_le_bytes());
             bytes.extend(mask.to_le_bytes());
         };
-        end(transfer.source, transfer.source_address);
-        transfer.destinations.iter().for_each(|(tile, address)| end(*tile, *address));
+        end(transfer.source, &|| lanes::source_mask(&transfer));
+        for (tile, address) in transfer.destinations {
+            end(*tile, &|| lanes::element_mask(*address, transfer.words));
+        }
         bytes.extend(transfer.words.to_le_bytes());
         bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
-        bytes.push(u8::from(phase.pairable(index)));
+        bytes.push(u8::from(phase.pairable(index)) | u8::from(transfer.moves()) << 1);
         if bytes.len() >= HASHED {
             hasher.update(&bytes);
             bytes.clear();

@@ -48,8 +48,10 @@ pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
         uses.push((transfer.source.0, true, *start, end, index));
         uses.extend(transfer.destinations.iter().map(|(d, _)| (d.0, false, *start, end, index)));
         let bytes = |address: u32| (address, address + 4 * transfer.words);
-        let (from, to) = bytes(transfer.source_address.0);
-        touched.push((transfer.source.0, from, to, false, index));
+        touched.extend(transfer.sources().map(|address| {
+            let (from, to) = bytes(address.0);
+            (transfer.source.0, from, to, false, index)
+        }));
         touched.extend(transfer.destinations.iter().map(|(tile, address)| {
             let (from, to) = bytes(address.0);
             (tile.0, from, to, true, index)

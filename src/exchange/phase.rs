@@ -15,18 +15,36 @@ pub const MOST_WORDS: u32 = 4148;
 pub struct Transfer<'a> {
     /// Sending tile.
     pub source: TileId,
-    /// Where the words are read.
+    /// Where the words are read, in an iteration whose offset is 0.
     pub source_address: Address,
+    /// Bytes by which each iteration of the enclosing loop reads elsewhere; one 0 without a loop.
+    pub offsets: &'a [u32],
     /// Receiving tiles and where they write.
     pub destinations: &'a [(TileId, Address)],
     /// 32-bit words.
     pub words: u32,
 }
 
+impl Transfer<'_> {
+    /// Where the words are read, iteration by iteration.
+    pub fn sources(&self) -> impl Iterator<Item = Address> {
+        self.offsets.iter().map(|offset| Address(self.source_address.0 + offset))
+    }
+
+    /// Whether the words come from elsewhere in each iteration.
+    pub fn moves(&self) -> bool {
+        self.offsets.len() > 1
+    }
+}
+
 /// All transfers of a phase.
 #[derive(Clone, Debug, Default)]
 pub struct Phase {
     tiles: u16,
+    /// Transfers whose source address moves, ascending.
+    moving: Vec<usize>,
+    /// How the moving base of a tile goes on, iteration by iteration (`target/ipu21.md` §2.7).
+    offsets: BTreeMap<TileId, Vec<u32>>,
     sources: Vec<(TileId, Address, u32)>,
     first: Vec<u32>,
     destinations: Vec<(TileId, Address)>,
@@ -65,6 +83,21 @@ pub enum TransferError {
         /// Length.
         words: u32,
     },
+    /// Another number of source addresses than another transfer has, and not one.
+    #[error(
+        "it has {found} source addresses where transfer {other} has {expected}; one, or as many, are possible"
+    )]
+    Iterations {
+        /// Its number.
+        found: usize,
+        /// The other's.
+        expected: usize,
+        /// An earlier transfer.
+        other: usize,
+    },
+    /// Source addresses that go on unlike those of another transfer of its tile.
+    #[error("its source addresses go on unlike those of transfer {0}: a tile has one moving base")]
+    OtherBase(usize),
     /// Two transfers write one word.
     #[error("it writes {address} of tile {tile}, which transfer {other} writes too")]
     WrittenTwice {
@@ -118,9 +151,68 @@ impl Phase {
         destinations: &[(TileId, Address)],
         words: u32,
     ) -> Result<(), TransferError> {
-        self.check(source, source_address, destinations, words)?;
+        self.add_moving(source, &[source_address], destinations, words)
+    }
+
+    /// Adds a transfer of a loop's body: its words come from one of `addresses` in each iteration.
+    /// All such transfers of a tile go on by the same bytes, as there is one moving base.
+    ///
+    /// # Errors
+    /// If the transfer is not legal, alone or in a loop with those added before.
+    ///
+    /// # Panics
+    /// If there is no address.
+    pub fn add_moving(
+        &mut self,
+        source: TileId,
+        addresses: &[Address],
+        destinations: &[(TileId, Address)],
+        words: u32,
+    ) -> Result<(), TransferError> {
+        for address in addresses {
+            self.check(source, *address, destinations, words)?;
+        }
+        let least = *addresses.iter().min().expect("a transfer has a source address");
+        let moves = addresses.iter().any(|address| *address != least);
+        if moves {
+            let offsets: Vec<u32> = addresses.iter().map(|address| address.0 - least.0).collect();
+            self.check_base(source, &offsets)?;
+            self.offsets.insert(source, offsets);
+        }
+        self.push(source, least, destinations, words, moves);
+        Ok(())
+    }
+
+    /// Whether a tile's base can go on by these bytes.
+    fn check_base(&self, source: TileId, offsets: &[u32]) -> Result<(), TransferError> {
+        let Some(&other) = self.moving.first() else { return Ok(()) };
+        let (found, expected) = (offsets.len(), self.transfer(other).offsets.len());
+        if found != expected {
+            return Err(TransferError::Iterations { found, expected, other });
+        }
+        let of_tile = |other: &&usize| self.transfer(**other).source == source;
+        match self.moving.iter().find(of_tile) {
+            Some(other) if self.offsets[&source] != offsets => {
+                Err(TransferError::OtherBase(*other))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a legal transfer, in pieces that the fabric can carry.
+    fn push(
+        &mut self,
+        source: TileId,
+        source_address: Address,
+        destinations: &[(TileId, Address)],
+        words: u32,
+        moves: bool,
+    ) {
         let mut done = 0;
         while done < words {
+            if moves {
+                self.moving.push(self.len());
+            }
             let piece = (words - done).min(MOST_WORDS);
             let shift = |address: Address| Address(address.0 + 4 * done);
             self.sources.push((source, shift(source_address), piece));
@@ -129,7 +221,6 @@ impl Phase {
             self.first.push(self.destinations.len() as u32);
             done += piece;
         }
-        Ok(())
     }
 
     fn check(
@@ -206,12 +297,14 @@ impl Phase {
             return pairs;
         }
         for index in 0..self.len() {
-            let Transfer { source, source_address, words, .. } = self.transfer(index);
-            let Some(spans) = writes.get(&source) else { continue };
-            let end = source_address.0 + 4 * words;
-            let first = spans.partition_point(|span| span.1 <= source_address.0);
-            let met = spans[first..].iter().take_while(|span| span.0 < end);
-            pairs.extend(met.map(|span| (index.min(span.2), index.max(span.2))));
+            let transfer = self.transfer(index);
+            let Some(spans) = writes.get(&transfer.source) else { continue };
+            for address in transfer.sources() {
+                let end = address.0 + 4 * transfer.words;
+                let first = spans.partition_point(|span| span.1 <= address.0);
+                let met = spans[first..].iter().take_while(|span| span.0 < end);
+                pairs.extend(met.map(|span| (index.min(span.2), index.max(span.2))));
+            }
         }
         pairs.sort_unstable();
         pairs.dedup();
@@ -252,7 +345,24 @@ impl Phase {
     pub fn transfer(&self, index: usize) -> Transfer<'_> {
         let (source, source_address, words) = self.sources[index];
         let range = self.first[index] as usize..self.first[index + 1] as usize;
-        Transfer { source, source_address, destinations: &self.destinations[range], words }
+        let destinations = &self.destinations[range];
+        let offsets = if self.moving.binary_search(&index).is_ok() {
+            self.offsets[&source].as_slice()
+        } else {
+            &[0]
+        };
+        Transfer { source, source_address, offsets, destinations, words }
+    }
+
+    /// Iterations of the enclosing loop; 1 without one.
+    pub fn iterations(&self) -> usize {
+        self.moving.first().map_or(1, |index| self.transfer(*index).offsets.len())
+    }
+
+    /// Bytes by which a tile's moving sources lie behind their first places, iteration by iteration;
+    /// `None` if none of its sources moves.
+    pub fn base(&self, tile: TileId) -> Option<&[u32]> {
+        self.offsets.get(&tile).map(Vec::as_slice)
     }
 
     /// Whether a transfer can be 64-bit (`target/ipu21.md` §3.1): an even number of words from 2
@@ -266,7 +376,7 @@ impl Phase {
         transfer.words >= 2
             && transfer.words.is_multiple_of(2)
             && transfer.destinations.len().is_multiple_of(2)
-            && aligned(transfer.source_address)
+            && transfer.sources().all(aligned)
             && transfer.source.partner().0 < self.tiles
             && transfer.destinations.iter().all(|(tile, address)| {
                 let gap = || 51 + 2 * tile.row();

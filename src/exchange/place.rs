@@ -1,9 +1,11 @@
 //! Giving every job, in a given order, the earliest start that fits.
 
 use crate::target::TileId;
+use crate::target::instruction::BASE_WRITE;
 
 use super::jobs::{End, Job, Jobs};
 use super::lanes::{Accesses, Care, Controls, Lane, Mark};
+use super::rows::Base;
 
 /// When a transfer's first item leaves, and how wide its items are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +45,34 @@ struct Tile {
     controls: Controls,
     reads: Accesses,
     writes: Accesses,
+    /// End of the last send, and its base: sends that differ in that are placed one after the other.
+    based: Option<(u32, Base)>,
 }
 
 impl Tile {
+    /// The first event from `from` on at which a send from `base` may start: after the last one, and
+    /// where that had the other base, after a write of the base at once before it, in which neither a
+    /// control takes effect nor a borrowed lane is busy (`target/ipu21.md` §2.7).
+    fn admit_base(&self, from: u32, base: Base, busy: u32, controls: bool) -> u32 {
+        let Some((end, last)) = self.based else { return from };
+        if last == base {
+            return from.max(end);
+        }
+        let free = |start: u32| {
+            let mut looked = (start - BASE_WRITE + 1..=start).step_by(2);
+            !controls || looked.all(|event| self.controls.admits_start(event))
+        };
+        let earliest = |start: u32| {
+            let written = start.max(end + BASE_WRITE) - BASE_WRITE;
+            self.transmit.earliest(written, BASE_WRITE + busy) + BASE_WRITE
+        };
+        let mut start = earliest(from);
+        while !free(start) {
+            start = earliest(start + 1);
+        }
+        start
+    }
+
     /// The first event from `from` on at which the controls admit the start of a send.
     fn admit_start(&mut self, from: u32) -> u32 {
         let mut event = from;
@@ -56,6 +83,14 @@ impl Tile {
             self.transmit.exclude(from, event);
         }
         event
+    }
+
+    /// Start of the time for which the lane is not free: with that of a base write before a send.
+    fn lane_start(&self, job: &Job, event: u32) -> u32 {
+        match (job.base, self.based) {
+            (Some(base), Some((_, last))) if base != last => event - BASE_WRITE,
+            _ => event,
+        }
     }
 
     /// Events after `from` at which the controls admit a receive's window; where they do not, they
@@ -183,6 +218,9 @@ impl<'a> Board<'a> {
                 event = self.tile_mut(job.source).admit_start(event);
             }
             let tile = self.tile(job.source);
+            if let Some(base) = job.base {
+                event = tile.admit_base(event, base, busy, self.rules != Rules::Lanes);
+            }
             tile.writes.conflict(event, job.sender_horizon(event), job.mask).unwrap_or(event)
         })
     }
@@ -211,11 +249,15 @@ impl<'a> Board<'a> {
         let rules = self.rules;
         let last = lane_end(job, event);
         let sender = self.tile_mut(job.source);
-        sender.transmit.occupy(event, last);
+        sender.transmit.occupy(sender.lane_start(job, event), last);
         sender.reads.add(event, job.sender_horizon(event), job.mask);
         if rules != Rules::Lanes {
+            let first = sender.lane_start(job, event);
+            // A start keeps controls away from two events.
+            (first + 1..event).step_by(2).for_each(|event| sender.controls.add_start(event));
             sender.controls.add_start(event);
         }
+        sender.based = job.base.map(|base| (last, base));
         if job.paired {
             self.tile_mut(job.source.partner()).transmit.occupy(event, last);
         }

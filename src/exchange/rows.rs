@@ -4,11 +4,22 @@
 //! Two controls at one event need a two-word instruction at an even place. Where the place comes
 //! out odd, the nearest instruction before it that can be split in two is split.
 
+use crate::target::instruction::{BASE_WRITE, MOVING_REGISTER, ZERO_REGISTER, special};
 use crate::target::topology::{paired_selector, paired_time};
 use crate::target::{Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux};
 
 use super::phase::{Phase, Transfer};
 use super::place::Start;
+
+/// What is added to a tile's send addresses (`target/ipu21.md` §2.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// Nothing: addresses are absolute.
+    #[default]
+    Zero,
+    /// The offset of the loop's iteration.
+    Moving,
+}
 
 /// The exchange program of one tile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,11 +30,14 @@ pub struct Row {
     pub words: Vec<u32>,
     /// Event at which the row ends.
     pub horizon: u32,
+    /// What the base must hold when the row is entered.
+    pub base: Base,
 }
 
-/// Two controls that no place in a row can be found for.
+/// Something that no place in a row can be found for: two controls that would come to lie at an odd
+/// word, or a write of the base that does not fit between two sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("tile {tile}: two controls at event {event} come to lie at an odd word")]
+#[error("tile {tile}: there is no place in the row for what takes effect at event {event}")]
 pub struct RowError {
     /// Where.
     pub tile: TileId,
@@ -42,6 +56,7 @@ struct Send {
     /// Address in items.
     address: u32,
     sctl: u8,
+    base: Base,
 }
 
 /// A receive of one tile.
@@ -77,7 +92,10 @@ pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>
         let Some(plan) = plans.of(tile) else { continue };
         // Without pointers that continue a row is longer, but is known to have an encoding.
         match writer.write(&plan, true).or_else(|_| writer.write(&plan, false)) {
-            Ok(()) => rows.push(Row { tile, words: writer.finish(), horizon: plan.horizon }),
+            Ok(()) => {
+                let base = plan.sends.first().map(|send| send.base).unwrap_or_default();
+                rows.push(Row { tile, words: writer.finish(), horizon: plan.horizon, base });
+            }
             Err(error) => failed.push(error),
         }
     }
@@ -148,6 +166,7 @@ impl Plans {
             items,
             address: transfer.source_address.0 / if start.paired { 8 } else { 4 },
             sctl: sctl(transfer, start.paired),
+            base: if transfer.moves() { Base::Moving } else { Base::Zero },
         };
         *at += 1;
         self.ends_at(source, end);
@@ -322,9 +341,16 @@ impl Writer {
             let before = groups[next..].iter().take_while(|group| group.event <= event);
             next + before.count()
         };
+        let mut base = plan.sends.first().map(|send| send.base).unwrap_or_default();
         for send in plan.sends {
             let start = until(next, send.start);
-            self.gap(&groups[next..start], send.start)?;
+            if std::mem::replace(&mut base, send.base) == send.base {
+                self.gap(&groups[next..start], send.start)?;
+            } else {
+                let written = send.start.checked_sub(BASE_WRITE).ok_or(send.start)?;
+                self.gap(&groups[next..start], written)?;
+                self.write_base(base, send.start)?;
+            }
             next = until(start, send.start + send.items);
             self.send(send, &groups[start..next])?;
         }
@@ -360,7 +386,8 @@ impl Writer {
 
     fn push(&mut self, instruction: Instruction) {
         let events = instruction.events().unwrap_or(0);
-        if events >= 2 {
+        let put = matches!(instruction, Instruction::Put { .. });
+        if events >= 2 && !put {
             self.splittable = Some(self.instructions.len());
         } else if matches!(instruction, Instruction::SendPicp { .. }) {
             self.splittable = None;
@@ -382,6 +409,19 @@ impl Writer {
         // Whatever stands before the pair must keep its place from now on.
         self.splittable = None;
         self.push(instruction);
+        Ok(())
+    }
+
+    /// A write of the base that ends at `event`, where a send starts.
+    fn write_base(&mut self, base: Base, event: u32) -> Result<(), u32> {
+        if self.cursor + BASE_WRITE != event {
+            return Err(event);
+        }
+        let register = match base {
+            Base::Zero => ZERO_REGISTER,
+            Base::Moving => MOVING_REGISTER,
+        };
+        self.push(Instruction::Put { register, special: special::OUTGOING_BASE });
         Ok(())
     }
 

@@ -4,6 +4,10 @@
 pub const ZERO_REGISTER: u8 = 15;
 /// Register of return addresses (§4.6).
 pub const LINK_REGISTER: u8 = 10;
+/// Register of the moving base of a loop's parameters (§2.7).
+pub const MOVING_REGISTER: u8 = 6;
+/// Events that a write of a base takes inside a row (§2.7).
+pub const BASE_WRITE: u32 = 13;
 /// Special registers (§4.6).
 pub mod special {
     /// Ordinary source selector.
@@ -180,6 +184,7 @@ impl Instruction {
             | Instruction::SendOff { items, .. }
             | Instruction::SendPic { items, .. }
             | Instruction::SendPicp { items, .. } => Some(items),
+            Instruction::Put { special: special::OUTGOING_BASE, .. } => Some(BASE_WRITE),
             _ => None,
         }
     }
