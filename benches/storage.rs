@@ -1,13 +1,16 @@
 //! Storage placement. `cargo bench --bench storage` places the generated bank problems; with a folder
 //! of rectangle instances (`NAME.CAPACITY.csv`) in `STORAGE_INSTANCES` it first places each of them,
-//! and prints the tables of `results/storage.md`. The baseline of both is first fit in order of size,
-//! written here anew.
+//! and prints the tables of `results/storage.md`. The baseline of both is first fit in order of size; it
+//! and the rules that answers are held against are the benches' own.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a bench that fails may stop; it prints tables of what it measures"
 )]
+
+#[path = "first_fit/mod.rs"]
+mod first_fit;
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -16,9 +19,7 @@ use std::time::Instant;
 use ipu_tune::storage::generate::banks;
 use ipu_tune::storage::place::BUDGET;
 use ipu_tune::storage::rectangles::{RectangleOutcome, Rectangles};
-use ipu_tune::storage::{Buffer, Outcome, Problem, Region, place, place_within};
-use ipu_tune::target::sram::{INTERLEAVED_START, elements};
-use ipu_tune::target::{Address, Bytes};
+use ipu_tune::storage::{Outcome, place, place_within};
 
 /// Processor seconds of this thread where the system tells, which other work does not lengthen.
 fn processor_seconds() -> Option<f64> {
@@ -107,73 +108,6 @@ fn instances(folder: &Path) {
     println!("\n{solved} of {all} placed, {total:.2} s in total\n");
 }
 
-fn meet(a: &Buffer, b: &Buffer) -> bool {
-    a.live.iter().any(|a| b.live.iter().any(|b| a.start < b.end && b.start < a.end))
-}
-
-fn share_an_element(a: (u32, u32), b: (u32, u32)) -> bool {
-    let touched = |(start, size)| elements(Address(start), Bytes(size));
-    touched(a).any(|element| touched(b).any(|other| other == element))
-}
-
-/// What a bank problem's rules say of a buffer at an address, beside those that have one.
-fn is_legal(problem: &Problem, addresses: &[Option<u32>], index: usize, at: u32) -> bool {
-    let buffer = &problem.buffers[index];
-    let end = at + buffer.size;
-    let region = match buffer.region {
-        Region::Either => true,
-        Region::Standard => end <= INTERLEAVED_START.0,
-        Region::Interleaved => at >= INTERLEAVED_START.0,
-    };
-    let inside = problem.free.iter().any(|range| range.start <= at && end <= range.end);
-    region
-        && inside
-        && (0..addresses.len()).all(|other| {
-            let Some(from) = addresses[other] else { return true };
-            let beside = &problem.buffers[other];
-            let pair = (index.min(other), index.max(other));
-            let overlap = from < end && at < from + beside.size;
-            let apart = problem.apart.contains(&pair)
-                && share_an_element((at, buffer.size), (from, beside.size));
-            other == index || !meet(buffer, beside) || !(overlap || apart)
-        })
-}
-
-/// First fit in order of size, buffers that only one region may hold before the others: whether all
-/// found a place.
-fn first_fit_places(problem: &Problem) -> bool {
-    let count = problem.buffers.len();
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by_key(|index| {
-        let buffer = &problem.buffers[*index];
-        (buffer.region == Region::Either, Reverse(buffer.size))
-    });
-    let mut addresses = vec![None; count];
-    for index in order {
-        // The lowest legal address is where a range, an element or another buffer's end is.
-        let ranges = elements(
-            Address(problem.free[0].start),
-            Bytes(problem.free[0].end - problem.free[0].start),
-        );
-        let mut starts: Vec<u32> = ranges.map(|element| element.start().0).collect();
-        starts.extend(problem.free.iter().map(|range| range.start));
-        starts.extend(
-            (0..count).filter_map(|other| {
-                addresses[other].map(|at: u32| at + problem.buffers[other].size)
-            }),
-        );
-        let alignment = problem.buffers[index].alignment;
-        starts.iter_mut().for_each(|at| *at = at.next_multiple_of(alignment));
-        starts.sort_unstable();
-        let legal = starts.into_iter().find(|at| is_legal(problem, &addresses, index, *at));
-        if legal.is_none() {
-            return false;
-        }
-        addresses[index] = legal;
-    }
-    true
-}
-
 fn bank_problems(spare: bool, seeds: u64) {
     let (mut placed, mut orders, mut greedy) = (0, 0, 0);
     let (mut longest, mut total) = (0.0_f64, 0.0);
@@ -186,7 +120,10 @@ fn bank_problems(spare: bool, seeds: u64) {
             Outcome::Placed(addresses) => {
                 for index in 0..addresses.len() {
                     let placed: Vec<_> = addresses.iter().copied().map(Some).collect();
-                    assert!(is_legal(&problem, &placed, index, addresses[index]), "seed {seed}");
+                    assert!(
+                        first_fit::is_legal(&problem, &placed, index, addresses[index]),
+                        "seed {seed}"
+                    );
                     assert!(addresses[index].is_multiple_of(problem.buffers[index].alignment));
                 }
                 placed += 1;
@@ -195,7 +132,7 @@ fn bank_problems(spare: bool, seeds: u64) {
             Outcome::Unknown { .. } => unknown.push(seed),
         }
         orders += u32::from(matches!(place_within(&problem, 0), Outcome::Placed(_)));
-        greedy += u32::from(first_fit_places(&problem));
+        greedy += u32::from(first_fit::unplaced(&problem, true).is_none());
     }
     let spare = if spare { "one" } else { "none" };
     println!(

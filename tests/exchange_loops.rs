@@ -4,7 +4,7 @@
 
 use ipu_tune::check::{Bases, TileRow, Violations, Wanted, iteration};
 use ipu_tune::exchange::{
-    Base, Effort, ExchangeError, Options, Phase, Scheduled, TransferError, Width, relocate,
+    Base, Effort, ExchangeError, Options, Phase, Scheduled, TransferError, Width, n0, relocate,
     schedule,
 };
 use ipu_tune::target::instruction::special;
@@ -215,11 +215,24 @@ fn sources_that_no_one_base_can_follow_are_refused() {
         phase.add_moving(TileId(2), &sources(0x800, 4), &to, 4),
         Err(TransferError::Iterations { found: 4, expected: 3, other: 0 })
     );
+    // Addresses that are all the same are no base to follow, but count.
+    assert_eq!(
+        phase.add_moving(TileId(2), &sources(0, 2), &to, 4),
+        Err(TransferError::Iterations { found: 2, expected: 3, other: 0 })
+    );
     assert_eq!(
         phase.add_moving(TileId(2), &sources(0x802, 3), &to, 4),
         Err(TransferError::Misaligned(Address(0x7_0802)))
     );
     assert_eq!(phase.len(), 3);
+}
+
+#[test]
+fn without_latency_no_base_is_written() {
+    let phase = both();
+    let found = n0::plan(&phase, &Options::default()).unwrap();
+    assert_eq!(found.horizon, 3 * 60);
+    assert_eq!(n0::check(&phase, &found.starts), Ok(found.horizon));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The baseline of storage placement: first fit in order of size.
+//! The baseline of storage placement, first fit in order of size, and what makes an address legal,
+//! stated without the placer.
 
 use std::cmp::Reverse;
 
@@ -16,7 +17,12 @@ fn share_an_element(a: (u32, u32), b: (u32, u32)) -> bool {
 }
 
 /// Whether a buffer may lie at an address beside those that have one.
-fn is_legal(problem: &Problem, addresses: &[Option<u32>], index: usize, at: u32) -> bool {
+pub(crate) fn is_legal(
+    problem: &Problem,
+    addresses: &[Option<u32>],
+    index: usize,
+    at: u32,
+) -> bool {
     let buffer = &problem.buffers[index];
     let end = at + buffer.size;
     let region = match buffer.region {

@@ -89,7 +89,15 @@ impl Jobs {
         let mut jobs = Jobs::new(phase, |_| false);
         for job in &mut jobs.jobs {
             let completion = job.items;
-            *job = Job { natural: 0, least: 0, tail: job.items, completion, mask: 0, ..*job };
+            *job = Job {
+                natural: 0,
+                least: 0,
+                tail: job.items,
+                completion,
+                mask: 0,
+                base: None,
+                ..*job
+            };
         }
         for end in &mut jobs.ends {
             *end = End { window: 0, write: 0, mask: 0, ..*end };

@@ -41,6 +41,8 @@ impl Transfer<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct Phase {
     tiles: u16,
+    /// Iterations of the enclosing loop, and the first transfer that says so.
+    iterations: Option<(usize, usize)>,
     /// Transfers whose source address moves, ascending.
     moving: Vec<usize>,
     /// How the moving base of a tile goes on, iteration by iteration (`target/ipu21.md` §2.7).
@@ -172,31 +174,29 @@ impl Phase {
         for address in addresses {
             self.check(source, *address, destinations, words)?;
         }
+        let count = addresses.len();
+        if let Some((expected, other)) = self.iterations
+            && count > 1
+            && count != expected
+        {
+            return Err(TransferError::Iterations { found: count, expected, other });
+        }
         let least = *addresses.iter().min().expect("a transfer has a source address");
         let moves = addresses.iter().any(|address| *address != least);
         if moves {
             let offsets: Vec<u32> = addresses.iter().map(|address| address.0 - least.0).collect();
-            self.check_base(source, &offsets)?;
+            if self.offsets.get(&source).is_some_and(|known| *known != offsets) {
+                let of_tile = |other: &&usize| self.transfer(**other).source == source;
+                let other = self.moving.iter().find(of_tile).copied().unwrap_or_default();
+                return Err(TransferError::OtherBase(other));
+            }
             self.offsets.insert(source, offsets);
+        }
+        if count > 1 && self.iterations.is_none() {
+            self.iterations = Some((count, self.len()));
         }
         self.push(source, least, destinations, words, moves);
         Ok(())
-    }
-
-    /// Whether a tile's base can go on by these bytes.
-    fn check_base(&self, source: TileId, offsets: &[u32]) -> Result<(), TransferError> {
-        let Some(&other) = self.moving.first() else { return Ok(()) };
-        let (found, expected) = (offsets.len(), self.transfer(other).offsets.len());
-        if found != expected {
-            return Err(TransferError::Iterations { found, expected, other });
-        }
-        let of_tile = |other: &&usize| self.transfer(**other).source == source;
-        match self.moving.iter().find(of_tile) {
-            Some(other) if self.offsets[&source] != offsets => {
-                Err(TransferError::OtherBase(*other))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Adds a legal transfer, in pieces that the fabric can carry.
@@ -356,7 +356,7 @@ impl Phase {
 
     /// Iterations of the enclosing loop; 1 without one.
     pub fn iterations(&self) -> usize {
-        self.moving.first().map_or(1, |index| self.transfer(*index).offsets.len())
+        self.iterations.map_or(1, |(count, _)| count)
     }
 
     /// Bytes by which a tile's moving sources lie behind their first places, iteration by iteration;

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::items::Items;
+use super::ranges::union;
 
 /// Rounds of moving items: most gain nothing after two.
 const ROUNDS: usize = 4;
@@ -201,17 +202,4 @@ impl Taken {
     fn within(&self, range: Range<u32>) -> u64 {
         self.below(range.end) - self.below(range.start)
     }
-}
-
-/// The same bytes as disjoint ascending ranges.
-fn union(mut ranges: Vec<Range<u32>>) -> Vec<Range<u32>> {
-    ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    let mut found: Vec<Range<u32>> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match found.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => found.push(range),
-        }
-    }
-    found
 }

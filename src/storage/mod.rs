@@ -16,6 +16,7 @@ mod picture;
 pub mod place;
 pub mod problem;
 pub mod program;
+mod ranges;
 pub mod rectangles;
 mod repeats;
 mod solve;

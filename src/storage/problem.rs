@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
 use super::items::{Item, Items};
+use super::ranges::union;
 use super::repeats::{Repeat, RepeatRule};
 
 /// Bytes of a tile's memory: no buffer is larger.
@@ -217,16 +218,8 @@ impl Problem {
     /// Bytes that hold something at some step.
     pub fn taken(&self, addresses: &[u32]) -> u64 {
         let buffers = self.buffers.iter().zip(addresses);
-        let mut ranges: Vec<Range<u32>> =
-            buffers.map(|(buffer, at)| *at..*at + buffer.size).collect();
-        ranges.sort_unstable_by_key(|range| range.start);
-        let mut end = 0;
-        let new = ranges.into_iter().map(|range| {
-            let new = range.end.max(end) - range.start.max(end);
-            end = end.max(range.end);
-            u64::from(new)
-        });
-        new.sum()
+        let ranges = buffers.map(|(buffer, at)| *at..*at + buffer.size).collect();
+        union(ranges).into_iter().map(|range| u64::from(range.end - range.start)).sum()
     }
 
     /// For every buffer the first buffer with the same address.

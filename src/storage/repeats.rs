@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use super::problem::{Buffer, Problem, Region};
+use super::ranges::union;
 
 /// Blocks that lie at `base`, `base + stride`, `base + 2 · stride`, and so on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -192,17 +193,4 @@ impl Joined {
     pub(super) fn first(&self, joined: usize) -> usize {
         self.places.iter().position(|(found, _)| *found == joined).unwrap_or(0)
     }
-}
-
-/// The same steps as disjoint ascending ranges.
-fn union(mut ranges: Vec<Range<u32>>) -> Vec<Range<u32>> {
-    ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    let mut found: Vec<Range<u32>> = vec![];
-    for range in ranges {
-        match found.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => found.push(range),
-        }
-    }
-    found
 }
