@@ -247,6 +247,15 @@ impl<'a> Engine<'a> {
 
     pub(super) fn keep(&mut self, commit: &Commit) -> Result<(), Halt> {
         self.journal.commit(&self.state, commit).map_err(|error| Halt::Error(error.into()))?;
+        // Not before: a batch that is stopped half-way is discarded, its incumbents with it.
+        for incumbent in &commit.incumbents {
+            tracing::info!(
+                cycles = incumbent.measured_cycles,
+                resuming = false,
+                trial = incumbent.trial,
+                "validated search incumbent"
+            );
+        }
         let incumbent = self.state.incumbent();
         (self.progress)(&Progress {
             round: self.state.round,
@@ -479,12 +488,6 @@ impl<'a> Engine<'a> {
             calibration: self.state.coefficients.version,
             demoted: None,
         };
-        tracing::info!(
-            cycles = record.measured_cycles,
-            resuming = false,
-            trial,
-            "validated search incumbent"
-        );
         commit.incumbents.push(record.clone());
         self.state.incumbents.push(record);
         self.incumbent = Some(Incumbent::new(validated, trial));
