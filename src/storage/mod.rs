@@ -19,6 +19,7 @@ pub mod program;
 mod ranges;
 pub mod rectangles;
 mod repeats;
+mod skyline;
 mod solve;
 pub mod support;
 mod tiles;

@@ -8,9 +8,13 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use super::branch::{Found, Limits, Rule, Search};
 use super::items::{Items, Section};
 use super::problem::{Problem, Region, Shortage};
+use super::skyline::{Skyline, Slices};
 use crate::target::sram::INTERLEAVED_START;
 
 /// What came of a problem.
@@ -52,16 +56,33 @@ pub const BUDGET: u64 = 200_000;
 /// How often a failed item is moved to the front of an order.
 const PROMOTIONS: usize = 12;
 
-/// Searches in turn, with what they prefer.
-const TURNS: [(Rule, Preference); 7] = [
-    (Rule::LowestRoughly, Preference::Crowd),
-    (Rule::LowestRoughly, Preference::Area),
-    (Rule::Sum, Preference::Length),
-    (Rule::Lowest, Preference::Crowd),
-    (Rule::Sum, Preference::Area),
-    (Rule::Tightest, Preference::Length),
-    (Rule::Lowest, Preference::Length),
-];
+/// A search with a small budget.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// From the bottom up, preferring size; shaken by up to a fifth in all but the first: what it finds
+    /// depends much on few decisions. Only where there are floors.
+    Skyline(u64),
+    /// Item by item.
+    Branch(Rule, Preference),
+}
+
+/// Searches of a round, in turn.
+fn turns() -> impl Iterator<Item = Turn> {
+    let branches = [
+        (Rule::LowestRoughly, Preference::Crowd),
+        (Rule::LowestRoughly, Preference::Area),
+        (Rule::Sum, Preference::Length),
+        (Rule::Lowest, Preference::Crowd),
+        (Rule::Sum, Preference::Area),
+        (Rule::Tightest, Preference::Length),
+        (Rule::Lowest, Preference::Length),
+    ];
+    let branches = branches.map(|(rule, preference)| Turn::Branch(rule, preference));
+    [Turn::Skyline(0)].into_iter().chain(branches).chain((1..SKYLINES).map(Turn::Skyline))
+}
+
+/// Searches from the bottom up in a round.
+const SKYLINES: u64 = 12;
 
 /// A search that learns what is in the way, in many short attempts.
 struct Learner {
@@ -147,25 +168,42 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
         Err(item) => item,
     };
     let mut found = Found::Unknown(failed);
-    let mut spent = 0;
-    let mut attempt = |rule, rank: &[u32], trouble: &mut [f64], nodes: u64| {
-        let left = limits.nodes - spent;
-        let part = Limits { nodes: nodes.min(left), ..limits };
-        let mut search = Search::new(items, (rule, rank), trouble, part);
-        found = search.run();
-        spent += search.nodes().min(left);
-        let over = spent >= limits.nodes || limits.stopped();
-        (over || !matches!(found, Found::Unknown(_))).then(|| (found.clone(), spent))
-    };
     if limits.nodes == 0 {
         return (found, 0);
     }
+    let mut spent = 0;
+    let mut attempt = |nodes: u64, search: &mut dyn FnMut(Limits<'_>) -> (Found, u64)| {
+        let left = limits.nodes - spent;
+        let (end, visited) = search(Limits { nodes: nodes.min(left), ..limits });
+        spent += visited.min(left);
+        found = end;
+        let over = spent >= limits.nodes || limits.stopped();
+        (over || !matches!(found, Found::Unknown(_))).then(|| (found.clone(), spent))
+    };
+    let branch = |rule, rank: &[u32], trouble: &mut [f64], part: Limits<'_>| {
+        let mut search = Search::new(items, (rule, rank), trouble, part);
+        (search.run(), search.nodes())
+    };
+    let slices = Slices::new(items);
     let mut learners = LEARNERS.map(|learner| (learner, vec![1.0; items.len()]));
-    for round in 0.. {
+    for round in 0_u64.. {
         let grown = |nodes: u64| nodes << (2 * round).min(32);
-        for (rule, preference) in TURNS {
-            let mut trouble = vec![1.0; items.len()];
-            let end = attempt(rule, &ranks(items, preference), &mut trouble, grown(TURN));
+        for turn in turns() {
+            let end = match (turn, &slices) {
+                (Turn::Skyline(shake), Some(slices)) => {
+                    let rank = shaken(items, round << 32 | shake);
+                    attempt(grown(TURN), &mut |part| {
+                        let mut search = Skyline::new(slices, &rank, part);
+                        (search.run(), search.nodes())
+                    })
+                }
+                (Turn::Branch(rule, preference), _) => {
+                    let mut trouble = vec![1.0; items.len()];
+                    let rank = ranks(items, preference);
+                    attempt(grown(TURN), &mut |part| branch(rule, &rank, &mut trouble, part))
+                }
+                (Turn::Skyline(_), None) => None,
+            };
             if let Some(end) = end {
                 return end;
             }
@@ -173,7 +211,9 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
         for (learner, trouble) in &mut learners {
             let rank = ranks(items, learner.preference);
             for _ in 0..RESTARTS {
-                let end = attempt(Rule::Troubled, &rank, trouble, grown(learner.nodes));
+                let end = attempt(grown(learner.nodes), &mut |part| {
+                    branch(Rule::Troubled, &rank, trouble, part)
+                });
                 if let Some(end) = end {
                     return end;
                 }
@@ -183,6 +223,23 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
         }
     }
     (found, spent)
+}
+
+/// Items by shaken size, the largest with rank 0.
+fn shaken(items: &Items, seed: u64) -> Vec<u32> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut key = |item: usize| {
+        let shake = if seed == 0 { 0 } else { random.random_range(0..=1000_u64) };
+        u64::from(items.sizes[item]) * (5000 - shake)
+    };
+    let mut keyed: Vec<(Reverse<u64>, usize)> =
+        (0..items.len()).map(|item| (Reverse(key(item)), item)).collect();
+    keyed.sort_unstable();
+    let mut rank = vec![0; items.len()];
+    for (place, (_, item)) in (0..).zip(keyed) {
+        rank[item] = place;
+    }
+    rank
 }
 
 /// Items by preference, the first with rank 0.
