@@ -58,15 +58,14 @@ impl<'a> Slices<'a> {
         let mut steps: Vec<u32> = spans().flat_map(|(live, _)| [live.start, live.end]).collect();
         steps.sort_unstable();
         steps.dedup();
-        let mut slices = vec![vec![]; steps.len()];
-        let mut slices_of = vec![vec![]; items.len()];
+        let mut slices: Vec<Vec<(usize, u32)>> = vec![vec![]; steps.len()];
+        let mut slices_of: Vec<Vec<(usize, u32)>> = vec![vec![]; items.len()];
         for (item, Item { spans, .. }) in items.items.iter().enumerate() {
             for (live, size) in spans {
                 let place = |step: u32| steps.partition_point(|found| *found < step);
-                for slice in place(live.start)..place(live.end) {
-                    slices[slice].push((item, *size));
-                    slices_of[item].push((slice, *size));
-                }
+                let lived = place(live.start)..place(live.end);
+                slices[lived.clone()].iter_mut().for_each(|slice| slice.push((item, *size)));
+                slices_of[item].extend(lived.map(|slice| (slice, *size)));
             }
         }
         let hull = |slices: &Vec<(usize, u32)>| {
