@@ -178,6 +178,15 @@ pub struct NodePlan {
     /// Starts a level of its own instead of sharing the phases of independent nodes.
     #[serde(default)]
     pub alone: bool,
+    /// Waits until its first reader is about to start, in whose levels it then shares the phases:
+    /// what it makes lives shorter, what it reads lives longer.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub late: bool,
+}
+
+/// Plans from before a decision existed keep their identity.
+fn is_false(decision: &bool) -> bool {
+    !decision
 }
 
 /// Which of a tile's buffers are placed first.
@@ -285,6 +294,7 @@ mod tests {
                 decision: Decision::Rows(rows),
                 exchange: ExchangeMode::Paired,
                 alone: true,
+                late: true,
             }],
             storage: StoragePlan::Automatic,
         };

@@ -191,9 +191,11 @@ pub type Slot = (i64, bool);
 /// Slot of every step of every segment; `segments` in the network's order.
 ///
 /// A node's first exchange is in the level after the one that made its inputs; what it computes
-/// before any exchange of its own still belongs to that level.
+/// before any exchange of its own still belongs to that level. Late nodes are moved on from there.
 pub fn slots(network: &Network, recipe: &Recipe, segments: &[Arc<Segment>]) -> Vec<Vec<Slot>> {
     let mut ready = vec![-1_i64; network.values.len()];
+    // Per node, the level that its inputs have to be ready in.
+    let mut due = Vec::with_capacity(segments.len());
     let mut latest = -1;
     let mut all = Vec::with_capacity(segments.len());
     for ((node, plan), segment) in network.nodes.iter().zip(&recipe.nodes).zip(segments) {
@@ -202,6 +204,7 @@ pub fn slots(network: &Network, recipe: &Recipe, segments: &[Arc<Segment>]) -> V
         if plan.alone {
             level = level.max(latest);
         }
+        due.push(level);
         let slots = segment.steps.iter().map(|step| {
             let slot = match step {
                 SegmentStep::Exchange(_) => (level + 1, false),
@@ -213,6 +216,18 @@ pub fn slots(network: &Network, recipe: &Recipe, segments: &[Arc<Segment>]) -> V
         all.push(slots.collect());
         latest = latest.max(level);
         ready[node.output.0 as usize] = level;
+    }
+    for id in network.node_ids().rev() {
+        let index = id.0 as usize;
+        if !recipe.nodes[index].late {
+            continue;
+        }
+        let output = network.node(id).output;
+        let readers = network.value(output).consumers.iter().map(|reader| due[reader.0 as usize]);
+        let wait = readers.min().unwrap_or(latest) - ready[output.0 as usize];
+        let slots: &mut Vec<Slot> = &mut all[index];
+        slots.iter_mut().for_each(|(level, _)| *level += wait);
+        due[index] += wait;
     }
     all
 }

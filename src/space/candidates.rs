@@ -87,7 +87,12 @@ impl Planner<'_> {
         };
         let mut priced: Vec<(f64, NodePlan)> = decisions
             .into_iter()
-            .map(|decision| NodePlan { decision, exchange: ExchangeMode::Automatic, alone: false })
+            .map(|decision| NodePlan {
+                decision,
+                exchange: ExchangeMode::Automatic,
+                alone: false,
+                late: false,
+            })
             .filter_map(|plan| Some((self.cycles(id, &plan, inputs)?, plan)))
             .collect();
         priced.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

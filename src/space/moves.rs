@@ -279,10 +279,11 @@ fn side_by_side(
 fn exchange(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) -> Option<()> {
     let id = *pick(rng, &nodes(planner.network, |_| true))?;
     let plan: &mut NodePlan = &mut recipe.nodes[id.0 as usize];
-    match rng.random_range(0..4) {
+    match rng.random_range(0..5) {
         0 => plan.alone = !plan.alone,
-        1 => plan.exchange = ExchangeMode::Automatic,
-        2 => plan.exchange = ExchangeMode::Ordinary,
+        1 => plan.late = !plan.late,
+        2 => plan.exchange = ExchangeMode::Automatic,
+        3 => plan.exchange = ExchangeMode::Ordinary,
         _ => plan.exchange = ExchangeMode::Paired,
     }
     Some(())
