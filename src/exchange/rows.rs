@@ -6,7 +6,9 @@
 
 use crate::target::instruction::{BASE_WRITE, MOVING_REGISTER, ZERO_REGISTER, special};
 use crate::target::topology::{paired_selector, paired_time};
-use crate::target::{Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux};
+use crate::target::{
+    Bytes, Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux,
+};
 
 use super::phase::{Phase, Transfer};
 use super::place::Start;
@@ -116,6 +118,47 @@ pub fn encodable(phase: &Phase, starts: &[Start], tiles: &[TileId]) -> Result<()
     let plan = |tile: &TileId| plans.of(*tile).and_then(|plan| writer.write(&plan, false).err());
     let failed: Vec<RowError> = tiles.iter().filter_map(plan).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed) }
+}
+
+/// Bytes of a phase's rows. The smaller comes first: a package keeps as much room on every tile as its
+/// largest table takes, so the largest row counts before all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowBytes {
+    /// Those of the largest row.
+    pub largest: Bytes,
+    /// Those of all rows.
+    pub total: Bytes,
+}
+
+/// Bytes of the rows at the phase's addresses, as [`encode`] makes them, and the first tile whose row
+/// is the largest; a row without an encoding counts nothing.
+pub fn bytes(phase: &Phase, starts: &[Start]) -> (RowBytes, TileId) {
+    measure(phase, starts, true)
+}
+
+/// Bytes of the rows at any addresses: with a pointer for every receive. They are the same for all
+/// phases of one shape.
+pub fn bytes_anywhere(phase: &Phase, starts: &[Start]) -> RowBytes {
+    measure(phase, starts, false).0
+}
+
+fn measure(phase: &Phase, starts: &[Start], continuing: bool) -> (RowBytes, TileId) {
+    let mut plans = Plans::new(phase, starts);
+    let mut writer = Writer::default();
+    let mut found = (RowBytes::default(), TileId(0));
+    for tile in (0..phase.tiles()).map(TileId) {
+        let Some(plan) = plans.of(tile) else { continue };
+        if writer.write(&plan, continuing).or_else(|_| writer.write(&plan, false)).is_err() {
+            continue;
+        }
+        // The last word returns.
+        let bytes = Bytes(4 * (writer.length as u32 + 1));
+        found.0.total += bytes;
+        if bytes > found.0.largest {
+            (found.0.largest, found.1) = (bytes, tile);
+        }
+    }
+    found
 }
 
 /// What all tiles do in a phase.
