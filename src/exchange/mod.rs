@@ -16,15 +16,15 @@
 //! phases have messages moved about where the last one is held up. Transfers are all
 //! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
 //!
-//! Of two schedules the one that ends first is taken, of equals the one with the smaller largest row
-//! and then with the fewer bytes in all rows, at whatever addresses they come to lie. A limit of row
-//! bytes goes before all that: then the rows of one address count, those that it asks for.
+//! Of two schedules the one that ends first is taken; with full effort, of equals the one with the
+//! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 
 pub mod bound;
 pub mod colours;
 pub mod improve;
 pub mod instance;
 pub mod jobs;
+mod joins;
 pub mod lanes;
 pub mod n0;
 pub mod orders;
@@ -252,7 +252,7 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
     // The first of equals: ordinary rows are the shortest.
     let found = [(ordinary, Taken::Ordinary), (paired, Taken::Paired), (mixed, Taken::Mixed)];
     let found = found.into_iter().filter_map(|(found, taken)| found.map(|found| (found, taken)));
-    let bytes = |found: &(Found, Taken)| rows::bytes_anywhere(phase, &found.0.starts);
+    let bytes = |found: &(Found, Taken)| rank::bytes(phase, options, &found.0.starts);
     let best = first(found.collect(), |found| found.0.rank, bytes);
     let (Found { rank: Rank { horizon, .. }, starts }, taken) = best.unwrap_or_default();
     if let Some(limit) = options.row_limit {
@@ -285,6 +285,6 @@ fn mixture(
     for wide in widths::mixtures(phase, bound) {
         all.push(search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)?);
     }
-    let bytes = |found: &Found| rows::bytes_anywhere(phase, &found.starts);
+    let bytes = |found: &Found| rank::bytes(phase, options, &found.starts);
     Ok(first(all, |found| found.rank, bytes))
 }

@@ -2,10 +2,10 @@
 
 use crate::target::Bytes;
 
-use super::Options;
 use super::phase::Phase;
 use super::place::Start;
 use super::rows::{self, RowBytes};
+use super::{Effort, Options};
 
 /// Bytes above the limit of rows, then the horizon; the smaller comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,9 +31,18 @@ impl Rank {
     }
 }
 
-/// The best of some schedules: the one of least rank; among equals the one with the least rows, `bytes`.
-/// They are those at any addresses, for a schedule must not depend on the addresses of the phase that it
-/// happened to be made for first.
+/// Bytes of the rows of a schedule, where they decide between equals: with full effort. With less, which
+/// one is taken must not depend on the phase's addresses, for it is kept for all phases of the shape,
+/// and which of them comes first is chance.
+pub(super) fn bytes(phase: &Phase, options: &Options<'_>, starts: &[Start]) -> RowBytes {
+    match options.effort {
+        Effort::Full => rows::bytes(phase, starts).0,
+        Effort::Fast | Effort::Trial => RowBytes::default(),
+    }
+}
+
+/// The best of some schedules: the one of least rank; among equals the one with the least rows, `bytes`;
+/// among equals of these, the first.
 pub(super) fn first<T>(
     found: Vec<T>,
     rank: impl Fn(&T) -> Rank,

@@ -6,7 +6,7 @@ use super::lanes::Care;
 use super::orders;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Rules, Start, place, starts};
-use super::rank::{Rank, first};
+use super::rank::{Rank, bytes, first};
 use super::rows::{self, RowBytes};
 use super::{Effort, Options};
 use crate::target::Bytes;
@@ -190,7 +190,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Moves messages about while that makes nothing worse; of equals, those with the least rows remain.
+    /// Moves messages about while that makes nothing worse.
     fn by_moves(
         &mut self,
         improver: &mut Improver<'_>,
@@ -198,7 +198,6 @@ impl Search<'_> {
     ) -> Result<(), ExchangeError> {
         let unmoved = if self.timing == Timing::Lanes { MOVES } else { UNMOVED };
         let mut stale = 0;
-        let mut best = (self.bytes(found), found.clone());
         for _ in 0..MOVES.min(MOVED / self.jobs.work()) {
             if self.near(found) || stale == unmoved {
                 break;
@@ -206,16 +205,10 @@ impl Search<'_> {
             let order = improver.moved(found.rank.horizon, &found.events);
             stale += 1;
             if let Some(other) = self.try_within(&order, found, 0)? {
-                let gained = other.rank < found.rank;
+                stale = if other.rank < found.rank { 0 } else { stale };
                 *found = other;
-                let bytes = self.bytes(found);
-                if gained || bytes < best.0 {
-                    best = (bytes, found.clone());
-                }
-                stale = if gained { 0 } else { stale };
             }
         }
-        *found = best.1;
         Ok(())
     }
 
@@ -244,10 +237,10 @@ impl Search<'_> {
         tried.rank <= Rank::within(self.goal)
     }
 
-    /// Bytes of a schedule's rows at any addresses; none where rows do not count.
+    /// Bytes of a schedule's rows; none where rows do not count.
     fn bytes(&self, tried: &Tried) -> RowBytes {
         match self.timing {
-            Timing::Exact => rows::bytes_anywhere(self.phase, &starts(self.jobs, &tried.events)),
+            Timing::Exact => bytes(self.phase, self.options, &starts(self.jobs, &tried.events)),
             Timing::Lanes => RowBytes::default(),
         }
     }
