@@ -42,6 +42,25 @@ fn a_row_limit_goes_before_the_horizon() {
     assert_eq!(4 * longest.words.len() as u32, bytes);
 }
 
+/// Messages with the same receivers, back to back from addresses that go on, need one send.
+#[test]
+fn messages_that_continue_one_another_are_sent_as_one() {
+    let two = |second: u32, words: u32| {
+        let mut phase = Phase::new(4);
+        for (from, to) in [(0x60000, 0x90000), (second, 0x98000)] {
+            phase.add(TileId(0), Address(from), &[(TileId(2), Address(to))], words).unwrap();
+        }
+        let options = Options { width: Width::Ordinary, ..Options::default() };
+        let scheduled = schedule(&phase, &options).unwrap();
+        assert_eq!(check(&phase, &rows(&scheduled), ROWS).unwrap(), scheduled.schedule.horizon);
+        let begins = |instruction: &Instruction| matches!(instruction, Instruction::Send { .. });
+        decoded(&scheduled.rows[0].words).into_iter().filter(begins).count()
+    };
+    assert_eq!(two(0x60000 + 4 * 30, 30), 1);
+    assert_eq!(two(0x60000 + 4 * 31, 30), 2, "the addresses do not go on");
+    assert_eq!(two(0x60000 + 4 * 26, 26), 2, "one message of 52 words would need one more event");
+}
+
 /// One transfer before it has addresses.
 #[derive(Clone, Debug)]
 struct Wish {
