@@ -26,7 +26,8 @@ fn rows(scheduled: &Scheduled) -> Vec<RowEvents> {
 }
 
 fn scheduled(phase: &Phase, width: Width) -> Scheduled {
-    schedule(phase, &Options { width, effort: Effort::Fast, stop: None }).expect("a schedule")
+    schedule(phase, &Options { width, effort: Effort::Fast, ..Options::default() })
+        .expect("a schedule")
 }
 
 /// Source of every word that is delivered, by receiver and address; an error if the chip stops.

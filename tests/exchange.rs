@@ -11,13 +11,55 @@ use ipu_tune::exchange::{
     Bounds, Effort, ExchangeError, Options, Phase, Scheduled, Start, Taken, TransferError, Width,
     lower_bound, n0, relocate, rows::encode, schedule, shape,
 };
-use ipu_tune::target::{Address, Control, Instruction, Pic, TileId, decode};
+use ipu_tune::target::{Address, Bytes, Control, Instruction, Pic, TileId, decode};
 use proptest::prelude::*;
 
 /// Where rows lie: an element without data.
 const ROWS: u32 = 0x4c000;
 /// Tiles of random phases.
 const TILES: u16 = 24;
+
+/// A wide message ends earlier than a narrow one, but its receivers need more controls.
+#[test]
+fn a_row_limit_goes_before_the_horizon() {
+    let to = [(TileId(2), Address(0x90000)), (TileId(3), Address(0x90000))];
+    let mut phase = Phase::new(4);
+    phase.add(TileId(0), Address(0x60000), &to, 200).unwrap();
+    let limited = |row_limit| schedule(&phase, &Options { row_limit, ..Options::default() });
+    let free = limited(None).unwrap();
+    assert_eq!(free.schedule.taken, Taken::Paired);
+    let kept = limited(Some(Bytes(largest_row(&free) - 4))).unwrap();
+    assert_eq!(kept.schedule.taken, Taken::Ordinary);
+    assert!(kept.schedule.horizon > free.schedule.horizon);
+    assert!(check(&phase, &rows(&kept), ROWS).is_ok());
+    let (bytes, limit) = (largest_row(&kept), largest_row(&kept) - 4);
+    let refused = limited(Some(Bytes(limit))).unwrap_err();
+    let ExchangeError::RowTooLong { tile, bytes: found, limit: named } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!((found, named), (bytes, limit));
+    let longest = kept.rows.iter().find(|row| row.tile == tile).unwrap();
+    assert_eq!(4 * longest.words.len() as u32, bytes);
+}
+
+/// Messages with the same receivers, back to back from addresses that go on, need one send.
+#[test]
+fn messages_that_continue_one_another_are_sent_as_one() {
+    let two = |second: u32, words: u32| {
+        let mut phase = Phase::new(4);
+        for (from, to) in [(0x60000, 0x90000), (second, 0x98000)] {
+            phase.add(TileId(0), Address(from), &[(TileId(2), Address(to))], words).unwrap();
+        }
+        let options = Options { width: Width::Ordinary, ..Options::default() };
+        let scheduled = schedule(&phase, &options).unwrap();
+        assert_eq!(check(&phase, &rows(&scheduled), ROWS).unwrap(), scheduled.schedule.horizon);
+        let begins = |instruction: &Instruction| matches!(instruction, Instruction::Send { .. });
+        decoded(&scheduled.rows[0].words).into_iter().filter(begins).count()
+    };
+    assert_eq!(two(0x60000 + 4 * 30, 30), 1);
+    assert_eq!(two(0x60000 + 4 * 31, 30), 2, "the addresses do not go on");
+    assert_eq!(two(0x60000 + 4 * 26, 26), 2, "one message of 52 words would need one more event");
+}
 
 /// One transfer before it has addresses.
 #[derive(Clone, Debug)]
@@ -93,10 +135,15 @@ fn rows(scheduled: &Scheduled) -> Vec<(TileId, Vec<u32>)> {
     scheduled.rows.iter().map(|row| (row.tile, row.words.clone())).collect()
 }
 
+/// Bytes of the largest row.
+fn largest_row(scheduled: &Scheduled) -> u32 {
+    scheduled.rows.iter().map(|row| 4 * row.words.len() as u32).max().unwrap()
+}
+
 /// Schedules of every effort pass the checker, with an exact horizon that no bound exceeds.
 fn passes(phase: &Phase, width: Width) -> Result<(), TestCaseError> {
     for effort in [Effort::Fast, Effort::Trial, Effort::Full] {
-        let scheduled = schedule(phase, &Options { width, effort, stop: None }).unwrap();
+        let scheduled = schedule(phase, &Options { width, effort, ..Options::default() }).unwrap();
         let found = check(phase, &rows(&scheduled), ROWS);
         prop_assert!(found.is_ok(), "{:?}", found.unwrap_err().list().first());
         prop_assert_eq!(found.unwrap(), scheduled.schedule.horizon);
@@ -126,6 +173,37 @@ proptest! {
             schedule(&phase, &Options { effort, ..Options::default() }).unwrap().schedule.horizon
         };
         prop_assert!(horizon(Effort::Full) <= horizon(Effort::Fast));
+    }
+
+    #[test]
+    fn a_row_limit_is_kept_or_the_row_is_named(wishes in wishes(), part in 1..8_u32) {
+        let phase = place(&wishes, false);
+        let free = schedule(&phase, &Options::default()).unwrap();
+        let limited = |limit| {
+            schedule(&phase, &Options { row_limit: Some(Bytes(limit)), ..Options::default() })
+        };
+        let most = largest_row(&free);
+        // What nothing exceeds changes nothing but the limit itself.
+        let wide = limited(u32::MAX).unwrap();
+        prop_assert_eq!(&wide.rows, &free.rows);
+        for limit in [most - most / 8, most / 8 * part] {
+            match limited(limit) {
+                Ok(kept) => {
+                    prop_assert!(largest_row(&kept) <= limit);
+                    let found = check(&phase, &rows(&kept), ROWS);
+                    prop_assert!(found.is_ok(), "{:?}", found.unwrap_err().list().first());
+                    prop_assert_eq!(found.unwrap(), kept.schedule.horizon);
+                }
+                Err(ExchangeError::RowTooLong { tile, bytes, limit: named }) => {
+                    prop_assert!(bytes > limit && named == limit);
+                    let took_part = |tile: u16| wishes.iter().any(|wish| {
+                        wish.source / 2 == tile / 2 || wish.destinations.contains(&tile)
+                    });
+                    prop_assert!(took_part(tile.0));
+                }
+                Err(other) => prop_assert!(false, "{}", other),
+            }
+        }
     }
 
     #[test]
@@ -228,7 +306,7 @@ fn sample(width: Width) -> (Phase, Vec<(TileId, Vec<u32>)>) {
     let wishes =
         [wish(4, &[0, 1], 128), wish(6, &[0, 1], 56), wish(8, &[0, 1], 96), wish(0, &[4, 5], 96)];
     let phase = place(&wishes, false);
-    let options = Options { width, effort: Effort::Full, stop: None };
+    let options = Options { width, effort: Effort::Full, ..Options::default() };
     let made = rows(&schedule(&phase, &options).unwrap());
     assert!(check(&phase, &made, ROWS).is_ok());
     (phase, made)

@@ -114,7 +114,7 @@ proptest! {
         let options = Options {
             width: [Width::Automatic, Width::Ordinary, Width::Paired][width],
             effort: [Effort::Fast, Effort::Trial, Effort::Full][effort],
-            stop: None,
+            ..Options::default()
         };
         let scheduled = schedule(&phase, &options).unwrap();
         for number in 0..phase.iterations() {

@@ -11,7 +11,7 @@ mod common;
 use common::{BLOCK, Fixture};
 use ipu_tune::check;
 use ipu_tune::cost::Coefficients;
-use ipu_tune::package::{Application, PackageError, read, write};
+use ipu_tune::package::{Application, PackageError, RowTable, read, write};
 use ipu_tune::space::candidates::{Planner, Shortlists};
 use ipu_tune::space::{Move, propose};
 use proptest::prelude::*;
@@ -26,6 +26,23 @@ fn a_package_survives_its_bytes_and_is_written_the_same_twice() {
     assert_eq!(read(&bytes).unwrap(), application);
     assert_eq!(application.tiles.len(), 64, "whole batches of 64 images");
     assert!(check::package(&bytes).is_ok());
+}
+
+/// Every row lies where the table says, at a multiple of 8 bytes, and equal rows lie in one place.
+#[test]
+fn a_table_holds_every_row_once() {
+    let rows: [&[u32]; 6] = [&[1, 2, 9], &[3, 9], &[1, 2, 9], &[1, 2, 3, 9], &[3, 9], &[2, 9]];
+    let mut table = RowTable::default();
+    let places: Vec<_> = rows.iter().map(|row| table.place(row)).collect();
+    let words = table.words(7);
+    assert_eq!(words[..2], [7, 0]);
+    for (row, place) in rows.iter().zip(&places) {
+        assert!(place.0.is_multiple_of(8));
+        assert_eq!(&words[place.0 as usize / 4..][..row.len()], *row);
+    }
+    assert_eq!((places[0], places[1]), (places[2], places[4]));
+    assert_eq!(words.len(), 2 + 4 + 2 + 4 + 2, "each of the four different rows once, in pairs");
+    assert_eq!(table.size().0, 4 * words.len() as u32);
 }
 
 /// The root struct's fields, found by hand in the unpacked framing: where target/ipu21.md §7.1's

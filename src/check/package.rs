@@ -1,5 +1,7 @@
 //! A whole package: read, lower its recipe again, compare.
 
+use std::collections::BTreeSet;
+
 use rayon::prelude::*;
 
 use crate::model::Graph;
@@ -246,6 +248,7 @@ fn phases(
     let mut reports = vec![];
     let mut horizons = vec![0; program.steps.len()];
     let mut tables = vec![0; images.len()];
+    let mut counted = BTreeSet::new();
     for (index, step) in program.steps.iter().enumerate() {
         if step.kind == StepKind::Compute {
             continue;
@@ -268,7 +271,9 @@ fn phases(
             .map(|(tile, address, words)| TileRow { tile: *tile, address: *address, words })
             .collect();
         for row in &tile_rows {
-            if let Some(table) = tables.get_mut(usize::from(row.tile.0)) {
+            // Phases can share a row.
+            let new = counted.insert((row.tile, row.address));
+            if let Some(table) = tables.get_mut(usize::from(row.tile.0)).filter(|_| new) {
                 *table += row.words.len();
             }
         }

@@ -175,6 +175,9 @@ pub(super) struct ExchangeArgs {
     /// What a message takes: the chip's timing, or lanes alone (to compare schedulers)
     #[arg(long, value_enum, default_value_t = ExchangeTiming::Exact)]
     pub(super) timing: ExchangeTiming,
+    /// Most bytes that a tile's row may take (exact timing): kept at the cost of a later end
+    #[arg(long, value_name = "N")]
+    pub(super) row_bytes: Option<u32>,
     /// Writes the rows of all tiles to a JSON file (one instance, exact timing)
     #[arg(long)]
     pub(super) rows: Option<PathBuf>,

@@ -84,7 +84,7 @@ pub(super) enum CliError {
     NoCapacity { path: PathBuf },
     #[error("`{option}` with {files} files")]
     OneFile { option: &'static str, files: usize },
-    #[error("`--rows` with `--timing n0`, which has no rows")]
+    #[error("`--rows` or `--row-bytes` with `--timing n0`, which has no rows")]
     NoRows,
     #[error("cannot place `{}`: {what}", path.display())]
     Unplaced { path: PathBuf, what: String, hint: &'static str },

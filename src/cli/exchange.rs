@@ -9,6 +9,7 @@ use crate::check::{Bases, TileRow, Wanted, iteration};
 use crate::exchange::{Base, Effort, Options, Phase, Row, Scheduled, instance, n0, schedule};
 use crate::package::save;
 use crate::report;
+use crate::target::Bytes;
 
 use super::Exit;
 use super::args::{ExchangeArgs, ExchangeEffort, ExchangeTiming};
@@ -29,14 +30,16 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         return Err(CliError::OneFile { option: "--rows", files: args.files.len() });
     }
     if args.timing == ExchangeTiming::N0 {
-        if args.rows.is_some() {
+        if args.rows.is_some() || args.row_bytes.is_some() {
             return Err(CliError::NoRows);
         }
         return without_latency(args, effort, output);
     }
+    let row_limit = args.row_bytes.map(Bytes);
+    let options = Options { effort, row_limit, ..Options::default() };
     let mut rows = vec![];
     for file in &args.files {
-        let (row, scheduled) = one(file, effort, output)?;
+        let (row, scheduled) = one(file, &options, output)?;
         if let Some(path) = &args.rows {
             save(path, rows_file(&row[0], &scheduled).to_string().as_bytes())?;
         }
@@ -114,11 +117,14 @@ fn rows_file(name: &str, scheduled: &Scheduled) -> serde_json::Value {
     })
 }
 
-fn one(file: &Path, effort: Effort, output: &Output) -> Result<([String; 9], Scheduled), CliError> {
+fn one(
+    file: &Path,
+    options: &Options<'_>,
+    output: &Output,
+) -> Result<([String; 9], Scheduled), CliError> {
     let instance = instance::read(file)?;
     let started = now();
-    let options = Options { effort, ..Options::default() };
-    let scheduled = schedule(&instance.phase, &options).map_err(|error| CliError::Schedule {
+    let scheduled = schedule(&instance.phase, options).map_err(|error| CliError::Schedule {
         name: instance.name.clone(),
         what: error.to_string(),
     })?;

@@ -15,17 +15,22 @@
 //! which closes gaps, until that gains nothing or a counted budget is spent; with full effort, small
 //! phases have messages moved about where the last one is held up. Transfers are all
 //! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
+//!
+//! Of two schedules the one that ends first is taken; with full effort, of equals the one with the
+//! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 
 pub mod bound;
 pub mod colours;
 pub mod improve;
 pub mod instance;
 pub mod jobs;
+mod joins;
 pub mod lanes;
 pub mod n0;
 pub mod orders;
 pub mod phase;
 pub mod place;
+mod rank;
 pub mod rows;
 mod search;
 pub mod waves;
@@ -38,9 +43,11 @@ pub use bound::{Bounds, lower_bound};
 use jobs::Jobs;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
-pub use rows::{Base, Row, RowError};
+use rank::{Rank, first};
+pub use rows::{Base, Row, RowBytes, RowError};
+use search::Found;
 
-use crate::target::TileId;
+use crate::target::{Bytes, TileId};
 
 /// Width of the transfers of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -85,6 +92,9 @@ pub struct Options<'a> {
     pub width: Width,
     /// How long to look.
     pub effort: Effort,
+    /// Most bytes of a tile's row. A schedule that keeps it is better than any that does not, however
+    /// long it takes.
+    pub row_limit: Option<Bytes>,
     /// Give up as soon as this is set.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -115,6 +125,8 @@ pub struct Schedule {
     pub taken: Taken,
     /// No schedule of this phase in the widths asked for can end before this.
     pub bound: u32,
+    /// Most bytes of a row: at other addresses rows can become longer.
+    pub row_limit: Option<Bytes>,
     /// The [`shape`] that it holds for.
     pub shape: [u8; 32],
 }
@@ -132,7 +144,8 @@ pub struct Scheduled {
 ///
 /// # Errors
 /// If no order could be encoded; with the forbidden coincidences that the last attempt works with
-/// this is a defect. Or if the caller wanted no answer any more.
+/// this is a defect. If no schedule was found whose rows keep the limit. Or if the caller wanted no
+/// answer any more.
 pub fn schedule(phase: &Phase, options: &Options<'_>) -> Result<Scheduled, ExchangeError> {
     encode(phase, &Arc::new(plan(phase, options)?))
 }
@@ -141,8 +154,8 @@ pub fn schedule(phase: &Phase, options: &Options<'_>) -> Result<Scheduled, Excha
 ///
 /// # Errors
 /// For a phase of another [`shape`] than the schedule's: other transfers, or accesses that its events
-/// do not keep apart. Never for one of that shape: a schedule is only accepted if its rows can be
-/// encoded at any addresses.
+/// do not keep apart. Never for one of that shape without a limit of row bytes: a schedule is only
+/// accepted if its rows can be encoded at any addresses.
 pub fn relocate(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
     if shape(phase) != schedule.shape {
         return Err(ExchangeError::OtherShape);
@@ -153,7 +166,20 @@ pub fn relocate(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Ex
 fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
     let rows = rows::encode(phase, &schedule.starts);
     let rows = rows.map_err(|failed| ExchangeError::Unencodable(failed[0]))?;
+    if let Some(limit) = schedule.row_limit {
+        keep(limit, phase, &schedule.starts)?;
+    }
     Ok(Scheduled { schedule: Arc::clone(schedule), rows })
+}
+
+/// Whether rows keep a limit.
+fn keep(limit: Bytes, phase: &Phase, starts: &[Start]) -> Result<(), ExchangeError> {
+    let (RowBytes { largest, .. }, tile) = rows::bytes(phase, starts);
+    if largest <= limit {
+        return Ok(());
+    }
+    let (bytes, limit) = (largest.0, limit.0);
+    Err(ExchangeError::RowTooLong { tile, bytes, limit })
 }
 
 /// Bytes that are hashed at once.
@@ -213,21 +239,25 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         (_, Some(wide)) => Some(search::best(phase, wide, options, bounds.any)?),
     };
     let near = |found: &Option<Found>| {
-        found.as_ref().is_some_and(|(horizon, _)| *horizon <= search::goal(bounds.any))
+        found.as_ref().is_some_and(|found| found.rank <= Rank::within(search::goal(bounds.any)))
     };
     let settled = options.effort == Effort::Fast || near(&ordinary) || near(&paired);
     let mixed = match options.width {
         Width::Automatic if !settled => mixture(phase, options, bounds.any)?,
         _ => None,
     };
-    let horizon = |found: &Option<Found>| found.as_ref().map(|(horizon, _)| *horizon);
+    let horizon = |found: &Option<Found>| found.as_ref().map(|found| found.rank.horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
     let mixed_horizon = horizon(&mixed);
     // The first of equals: ordinary rows are the shortest.
     let found = [(ordinary, Taken::Ordinary), (paired, Taken::Paired), (mixed, Taken::Mixed)];
     let found = found.into_iter().filter_map(|(found, taken)| found.map(|found| (found, taken)));
-    let best = found.min_by_key(|((horizon, _), _)| *horizon);
-    let ((horizon, starts), taken) = best.unwrap_or_default();
+    let bytes = |found: &(Found, Taken)| rank::bytes(phase, options, &found.0.starts);
+    let best = first(found.collect(), |found| found.0.rank, bytes);
+    let (Found { rank: Rank { horizon, .. }, starts }, taken) = best.unwrap_or_default();
+    if let Some(limit) = options.row_limit {
+        keep(limit, phase, &starts)?;
+    }
     Ok(Schedule {
         starts,
         horizon,
@@ -240,12 +270,10 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
             Width::Ordinary => bounds.ordinary,
             _ => bounds.any,
         },
+        row_limit: options.row_limit,
         shape: shape(phase),
     })
 }
-
-/// Horizon and starts.
-type Found = (u32, Vec<Start>);
 
 /// The best schedule with some of the eligible transfers 64-bit.
 fn mixture(
@@ -253,12 +281,10 @@ fn mixture(
     options: &Options<'_>,
     bound: u32,
 ) -> Result<Option<Found>, ExchangeError> {
-    let mut best: Option<Found> = None;
+    let mut all: Vec<Found> = vec![];
     for wide in widths::mixtures(phase, bound) {
-        let found = search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)?;
-        if best.as_ref().is_none_or(|best| found.0 < best.0) {
-            best = Some(found);
-        }
+        all.push(search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)?);
     }
-    Ok(best)
+    let bytes = |found: &Found| rank::bytes(phase, options, &found.starts);
+    Ok(first(all, |found| found.rank, bytes))
 }

@@ -134,6 +134,16 @@ pub enum ExchangeError {
     /// A row has no encoding.
     #[error("no encoding was found: {0}")]
     Unencodable(RowError),
+    /// The rows of no schedule that was found are short enough.
+    #[error("tile {tile}: its row takes {bytes} bytes, {limit} are allowed")]
+    RowTooLong {
+        /// The tile with the largest row, in the schedule with the smallest of these.
+        tile: TileId,
+        /// Bytes of its row.
+        bytes: u32,
+        /// Most bytes of a row.
+        limit: u32,
+    },
 }
 
 impl Phase {

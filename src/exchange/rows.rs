@@ -6,8 +6,11 @@
 
 use crate::target::instruction::{BASE_WRITE, MOVING_REGISTER, ZERO_REGISTER, special};
 use crate::target::topology::{paired_selector, paired_time};
-use crate::target::{Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux};
+use crate::target::{
+    Bytes, Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux,
+};
 
+use super::joins::Joins;
 use super::phase::{Phase, Transfer};
 use super::place::Start;
 
@@ -57,6 +60,21 @@ struct Send {
     address: u32,
     sctl: u8,
     base: Base,
+    /// Which transfer it is.
+    transfer: u32,
+}
+
+/// Items of an ordinary message that ask for one more event at its receivers (§2.3): two messages do
+/// not become one of these.
+const GUARDED: u32 = 52;
+
+impl Send {
+    /// Whether `next` goes on where and when this one ends.
+    fn continues(&self, next: &Send) -> bool {
+        (self.start + self.items, self.address + self.items) == (next.start, next.address)
+            && (self.sctl, self.base) == (next.sctl, next.base)
+            && self.items + next.items != GUARDED
+    }
 }
 
 /// A receive of one tile.
@@ -86,12 +104,12 @@ struct Plan<'a> {
 /// All tiles whose rows have no encoding.
 pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
     let mut plans = Plans::new(phase, starts);
+    let joins = Joins::new(phase);
     let mut writer = Writer::default();
     let (mut rows, mut failed) = (vec![], vec![]);
     for tile in (0..phase.tiles()).map(TileId) {
         let Some(plan) = plans.of(tile) else { continue };
-        // Without pointers that continue a row is longer, but is known to have an encoding.
-        match writer.write(&plan, true).or_else(|_| writer.write(&plan, false)) {
+        match writer.shorter(&plan, &joins) {
             Ok(()) => {
                 let base = plan.sends.first().map(|send| send.base).unwrap_or_default();
                 rows.push(Row { tile, words: writer.finish(), horizon: plan.horizon, base });
@@ -113,9 +131,41 @@ pub fn encodable(phase: &Phase, starts: &[Start], tiles: &[TileId]) -> Result<()
     }
     let mut plans = Plans::new(phase, starts);
     let mut writer = Writer::default();
-    let plan = |tile: &TileId| plans.of(*tile).and_then(|plan| writer.write(&plan, false).err());
+    let plan = |tile: &TileId| plans.of(*tile).and_then(|plan| writer.write(&plan, None).err());
     let failed: Vec<RowError> = tiles.iter().filter_map(plan).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed) }
+}
+
+/// Bytes of a phase's rows. The smaller comes first: a package keeps as much room on every tile as its
+/// largest table takes, so the largest row counts before all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowBytes {
+    /// Those of the largest row.
+    pub largest: Bytes,
+    /// Those of all rows.
+    pub total: Bytes,
+}
+
+/// Bytes of the rows at the phase's addresses, as [`encode`] makes them, and the first tile whose row
+/// is the largest; a row without an encoding counts nothing.
+pub fn bytes(phase: &Phase, starts: &[Start]) -> (RowBytes, TileId) {
+    let mut plans = Plans::new(phase, starts);
+    let joins = Joins::new(phase);
+    let mut writer = Writer::default();
+    let mut found = (RowBytes::default(), TileId(0));
+    for tile in (0..phase.tiles()).map(TileId) {
+        let Some(plan) = plans.of(tile) else { continue };
+        if writer.shorter(&plan, &joins).is_err() {
+            continue;
+        }
+        // The last word returns.
+        let bytes = Bytes(4 * (writer.length as u32 + 1));
+        found.0.total += bytes;
+        if bytes > found.0.largest {
+            (found.0.largest, found.1) = (bytes, tile);
+        }
+    }
+    found
 }
 
 /// What all tiles do in a phase.
@@ -151,12 +201,12 @@ impl Plans {
             horizons: vec![0; tiles],
         };
         for (index, start) in starts.iter().enumerate() {
-            plans.add(&phase.transfer(index), *start);
+            plans.add(index as u32, &phase.transfer(index), *start);
         }
         plans
     }
 
-    fn add(&mut self, transfer: &Transfer<'_>, start: Start) {
+    fn add(&mut self, index: u32, transfer: &Transfer<'_>, start: Start) {
         let source = transfer.source;
         let items = if start.paired { transfer.words / 2 } else { transfer.words };
         let end = (start.event + items).max(start.event - start.natural + 6);
@@ -167,6 +217,7 @@ impl Plans {
             address: transfer.source_address.0 / if start.paired { 8 } else { 4 },
             sctl: sctl(transfer, start.paired),
             base: if transfer.moves() { Base::Moving } else { Base::Zero },
+            transfer: index,
         };
         *at += 1;
         self.ends_at(source, end);
@@ -305,6 +356,7 @@ impl Receive {
 struct Writer {
     controls: Vec<(u32, Control)>,
     groups: Vec<Group>,
+    sends: Vec<Send>,
     instructions: Vec<Instruction>,
     /// Words of all instructions so far.
     length: usize,
@@ -323,16 +375,38 @@ const FIRST_ITEMS: u32 = 64;
 const MORE_ITEMS: u32 = 4096;
 
 impl Writer {
-    /// Begins anew with a tile's row; with `continuing`, pointers that continue are left out (rule
-    /// R5).
-    fn write(&mut self, plan: &Plan<'_>, continuing: bool) -> Result<(), RowError> {
+    /// Writes the row that these addresses allow, or else the longer one that fits all addresses: that
+    /// one is known to have an encoding.
+    fn shorter(&mut self, plan: &Plan<'_>, joins: &Joins<'_>) -> Result<(), RowError> {
+        self.write(plan, Some(joins)).or_else(|_| self.write(plan, None))
+    }
+
+    /// Begins anew with a tile's row; with `joins`, pointers that continue are left out (rule R5), and
+    /// messages that continue one another become one.
+    fn write(&mut self, plan: &Plan<'_>, joins: Option<&Joins<'_>>) -> Result<(), RowError> {
         self.instructions.clear();
         (self.length, self.cursor, self.splittable) = (0, 0, None);
-        self.group(plan, continuing);
+        self.group(plan, joins.is_some());
+        self.join(plan.sends, joins);
         let groups = std::mem::take(&mut self.groups);
-        let written = self.sends_and_gaps(plan, &groups);
-        self.groups = groups;
+        let sends = std::mem::take(&mut self.sends);
+        let written = self.sends_and_gaps(&Plan { sends: &sends, ..*plan }, &groups);
+        (self.groups, self.sends) = (groups, sends);
         written.map_err(|event| RowError { tile: plan.tile, event })
+    }
+
+    fn join(&mut self, sends: &[Send], joins: Option<&Joins<'_>>) {
+        self.sends.clear();
+        for send in sends {
+            let last = self.sends.last_mut().filter(|last| {
+                last.continues(send)
+                    && joins.is_some_and(|joins| joins.admit(last.transfer, send.transfer))
+            });
+            match last {
+                Some(last) => last.items += send.items,
+                None => self.sends.push(*send),
+            }
+        }
     }
 
     fn sends_and_gaps(&mut self, plan: &Plan<'_>, groups: &[Group]) -> Result<(), u32> {

@@ -6,8 +6,10 @@ use super::lanes::Care;
 use super::orders;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Rules, Start, place, starts};
-use super::rows;
+use super::rank::{Rank, bytes, first};
+use super::rows::{self, RowBytes};
 use super::{Effort, Options};
+use crate::target::Bytes;
 
 /// Jobs and receivers that are placed for one phase and width, at most.
 const BUDGET: usize = 450_000;
@@ -53,8 +55,19 @@ pub(super) fn goal(bound: u32) -> u32 {
     bound + bound / CLOSE
 }
 
-/// A schedule for one choice of widths: horizon, and the event at which every job starts.
-pub(super) type Found = (u32, Vec<u32>);
+/// A schedule for one choice of widths.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    pub(super) rank: Rank,
+    pub(super) starts: Vec<Start>,
+}
+
+/// The same as it is looked for: the event at which every job starts.
+#[derive(Clone, Debug, Default)]
+struct Tried {
+    rank: Rank,
+    events: Vec<u32>,
+}
 
 /// What a schedule has to obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +78,15 @@ pub(super) enum Timing {
     Lanes,
 }
 
-/// The best schedule found for one choice of widths: horizon and starts.
+/// The best schedule found for one choice of widths.
 pub(super) fn best(
     phase: &Phase,
     jobs: &Jobs,
     options: &Options<'_>,
     bound: u32,
-) -> Result<(u32, Vec<Start>), ExchangeError> {
-    let (horizon, events) = best_events(phase, jobs, options, bound, Timing::Exact)?;
-    Ok((horizon, starts(jobs, &events)))
+) -> Result<Found, ExchangeError> {
+    let Tried { rank, events } = look(phase, jobs, options, bound, Timing::Exact)?;
+    Ok(Found { rank, starts: starts(jobs, &events) })
 }
 
 /// The best schedule found: horizon and the event at which every job starts.
@@ -83,9 +96,20 @@ pub(super) fn best_events(
     options: &Options<'_>,
     bound: u32,
     timing: Timing,
-) -> Result<Found, ExchangeError> {
+) -> Result<(u32, Vec<u32>), ExchangeError> {
+    let Tried { rank, events } = look(phase, jobs, options, bound, timing)?;
+    Ok((rank.horizon, events))
+}
+
+fn look(
+    phase: &Phase,
+    jobs: &Jobs,
+    options: &Options<'_>,
+    bound: u32,
+    timing: Timing,
+) -> Result<Tried, ExchangeError> {
     if jobs.is_empty() {
-        return Ok((0, vec![]));
+        return Ok(Tried::default());
     }
     let (goal, stale) = match timing {
         Timing::Exact => (goal(bound), STALE),
@@ -104,7 +128,7 @@ pub(super) fn best_events(
     if options.effort != Effort::Fast {
         search.improve(&mut found)?;
     }
-    Ok(found.swap_remove(0))
+    Ok(first(found, |tried| tried.rank, |tried| search.bytes(tried)).unwrap_or_default())
 }
 
 struct Search<'a> {
@@ -124,24 +148,26 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Schedules by the rules, best first; at least one.
-    fn by_rules(&mut self) -> Result<Vec<Found>, ExchangeError> {
-        let mut found: Vec<Found> = vec![];
+    fn by_rules(&mut self) -> Result<Vec<Tried>, ExchangeError> {
+        let mut found: Vec<Tried> = vec![];
         let full = self.options.effort != Effort::Fast;
         for rule in orders::rules(self.jobs) {
             let enough = !full || 2 * self.left < 5 * self.jobs.work();
-            if !found.is_empty() && (enough || found[0].0 <= self.goal) {
+            // Rows that are too long are a reason to try every rule.
+            let kept = found.first().is_some_and(|found| found.rank.over == Bytes(0));
+            if kept && (enough || self.done(&found)) {
                 break;
             }
             self.left = self.left.saturating_sub(self.jobs.work());
             found.extend(self.attempt(&rule.order(self.phase, self.jobs), u32::MAX)?);
-            found.sort_by_key(|(horizon, _)| *horizon);
+            found.sort_by_key(|tried| tried.rank);
         }
         Ok(found)
     }
 
     /// Improves the best schedules found, each until nothing more is gained; then the best one with
     /// changes. The best comes first.
-    fn improve(&mut self, found: &mut [Found]) -> Result<(), ExchangeError> {
+    fn improve(&mut self, found: &mut [Tried]) -> Result<(), ExchangeError> {
         let mut improver = Improver::new(self.jobs);
         for at in 0..found.len().min(IMPROVED) {
             let mut gained = true;
@@ -149,7 +175,7 @@ impl Search<'_> {
                 gained = self.step(&mut improver, &mut found[at], false)?;
             }
         }
-        found.sort_by_key(|(horizon, _)| *horizon);
+        found.sort_by_key(|tried| tried.rank);
         if self.jobs.len() <= FEW && !self.done(found) {
             let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
             return self.every_order(&mut order, 0, &mut found[0]);
@@ -168,18 +194,18 @@ impl Search<'_> {
     fn by_moves(
         &mut self,
         improver: &mut Improver<'_>,
-        found: &mut Found,
+        found: &mut Tried,
     ) -> Result<(), ExchangeError> {
         let unmoved = if self.timing == Timing::Lanes { MOVES } else { UNMOVED };
         let mut stale = 0;
         for _ in 0..MOVES.min(MOVED / self.jobs.work()) {
-            if found.0 <= self.goal || stale == unmoved {
+            if self.near(found) || stale == unmoved {
                 break;
             }
-            let order = improver.moved(found.0, &found.1);
+            let order = improver.moved(found.rank.horizon, &found.events);
             stale += 1;
-            if let Some(other) = self.try_within(&order, found.0)? {
-                stale = if other.0 < found.0 { 0 } else { stale };
+            if let Some(other) = self.try_within(&order, found, 0)? {
+                stale = if other.rank < found.rank { 0 } else { stale };
                 *found = other;
             }
         }
@@ -191,7 +217,7 @@ impl Search<'_> {
         &self,
         order: &mut [u32],
         fixed: usize,
-        best: &mut Found,
+        best: &mut Tried,
     ) -> Result<(), ExchangeError> {
         if fixed == order.len() {
             let better = self.try_to_beat(order, best)?;
@@ -206,42 +232,63 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Whether a schedule needs no improvement.
+    fn near(&self, tried: &Tried) -> bool {
+        tried.rank <= Rank::within(self.goal)
+    }
+
+    /// Bytes of a schedule's rows; none where rows do not count.
+    fn bytes(&self, tried: &Tried) -> RowBytes {
+        match self.timing {
+            Timing::Exact => bytes(self.phase, self.options, &starts(self.jobs, &tried.events)),
+            Timing::Lanes => RowBytes::default(),
+        }
+    }
+
     /// Whether to leave it at the best of `found`.
-    fn done(&self, found: &[Found]) -> bool {
-        self.left == 0 || found.iter().any(|(horizon, _)| *horizon <= self.goal)
+    fn done(&self, found: &[Tried]) -> bool {
+        self.left == 0 || found.iter().any(|tried| self.near(tried))
     }
 
     /// One better order; whether it ends earlier.
     fn step(
         &mut self,
         improver: &mut Improver<'_>,
-        found: &mut Found,
+        found: &mut Tried,
         shaken: bool,
     ) -> Result<bool, ExchangeError> {
         self.left = self.left.saturating_sub(2 * self.jobs.work());
-        let order = improver.next(found.0, &found.1, shaken);
+        let order = improver.next(found.rank.horizon, &found.events, shaken);
         let better = self.try_to_beat(&order, found)?;
         let gained = better.is_some();
         better.into_iter().for_each(|better| *found = better);
         Ok(gained)
     }
 
-    /// A schedule of an order that ends before `found`.
-    fn try_to_beat(&self, order: &[u32], found: &Found) -> Result<Option<Found>, ExchangeError> {
-        self.try_within(order, found.0 - 1)
+    /// A schedule of an order that is better than `found`.
+    fn try_to_beat(&self, order: &[u32], found: &Tried) -> Result<Option<Tried>, ExchangeError> {
+        Ok(self.try_within(order, found, 1)?.filter(|other| other.rank < found.rank))
     }
 
-    /// A schedule of an order that ends by `limit`. One whose rows have no encoding is none.
-    fn try_within(&self, order: &[u32], limit: u32) -> Result<Option<Found>, ExchangeError> {
+    /// A schedule of an order that is not worse than `found`, and ends so many events before it where
+    /// that keeps the limit of rows. One whose rows have no encoding is none.
+    fn try_within(
+        &self,
+        order: &[u32],
+        found: &Tried,
+        before: u32,
+    ) -> Result<Option<Tried>, ExchangeError> {
+        let kept = found.rank.over == Bytes(0);
+        let limit = if kept { found.rank.horizon - before } else { u32::MAX };
         match self.attempt(order, limit) {
             Err(ExchangeError::Unencodable(_)) => Ok(None),
-            other => other,
+            other => Ok(other?.filter(|other| other.rank <= found.rank)),
         }
     }
 
     /// Places the jobs in an order; none if that ends after `limit`. Tiles whose rows do not encode
     /// keep their controls farther apart in the next attempt.
-    fn attempt(&self, order: &[u32], limit: u32) -> Result<Option<Found>, ExchangeError> {
+    fn attempt(&self, order: &[u32], limit: u32) -> Result<Option<Tried>, ExchangeError> {
         let stopped = || self.options.stopped();
         let order = &self.jobs.in_order(order);
         if self.timing == Timing::Lanes {
@@ -249,7 +296,11 @@ impl Search<'_> {
             if placed.is_none() && stopped() {
                 return Err(ExchangeError::Stopped);
             }
-            return Ok(placed.map(|placed| (self.jobs.horizon(&placed.events), placed.events)));
+            let tried = |Placed { events, .. }: Placed| {
+                let rank = Rank::within(self.jobs.horizon(&events));
+                Tried { rank, events }
+            };
+            return Ok(placed.map(tried));
         }
         let mut cares = vec![self.care; self.jobs.tiles().into()];
         loop {
@@ -258,8 +309,13 @@ impl Search<'_> {
             };
             let Placed { events, doubled } = placed;
             // Only two controls at once can be at odds with where words lie.
-            match rows::encodable(self.phase, &starts(self.jobs, &events), &doubled) {
-                Ok(()) => return Ok(Some((self.jobs.horizon(&events), events))),
+            let starts = starts(self.jobs, &events);
+            match rows::encodable(self.phase, &starts, &doubled) {
+                Ok(()) => {
+                    let horizon = self.jobs.horizon(&events);
+                    let rank = Rank::of(self.phase, self.options, horizon, &starts);
+                    return Ok(Some(Tried { rank, events }));
+                }
                 Err(failed) => {
                     let mut changed = false;
                     for error in &failed {

@@ -16,6 +16,7 @@ use super::application::{
     RegionSlice, Segment, Step, StepKind as ProfileKind, TileImage, TileProfilePlan,
 };
 use super::host;
+use super::table::RowTable;
 
 /// Segment flags: read and execute.
 const CODE: u32 = 1 | 4;
@@ -63,14 +64,6 @@ pub struct Image<'a> {
     /// What made it.
     pub origin: Origin,
 }
-
-/// Bytes of a row in a tile's table.
-pub fn row_bytes(words: usize) -> u32 {
-    (words as u32 * 4).next_multiple_of(8)
-}
-
-/// Bytes of the row at the front of every table, which only returns.
-pub const IDLE_ROW_BYTES: u32 = 8;
 
 impl Image<'_> {
     /// Number of images: tiles are loaded in batches of 64 (`target/ipu21.md` §7.1).
@@ -154,13 +147,9 @@ impl Image<'_> {
         linkage: &Linkage,
     ) -> TileImage {
         let mut places = RowAddresses::new();
-        let mut table = vec![return_word(), 0];
+        let mut table = RowTable::default();
         for (step, words) in rows {
-            places.insert(*step, Address(self.rows_start.0 + 4 * table.len() as u32));
-            table.extend_from_slice(words);
-            if !table.len().is_multiple_of(2) {
-                table.push(0);
-            }
+            places.insert(*step, self.rows_start + table.place(words));
         }
         let idle = self.rows_start.0;
         let words =
@@ -173,7 +162,7 @@ impl Image<'_> {
             segments.push(Segment { memory_size: routine.bytes, ..reserved });
         }
         segments.push(segment(self.code, &words));
-        segments.push(segment(self.rows_start, &table));
+        segments.push(segment(self.rows_start, &table.words(return_word())));
         TileImage {
             physical_tile: tile.physical().0.into(),
             entry_point: ENTRY.0,

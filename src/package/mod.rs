@@ -13,6 +13,7 @@ pub mod host;
 pub mod image;
 
 pub mod profile;
+pub mod table;
 pub mod wire;
 
 pub use application::{
@@ -24,3 +25,4 @@ pub use encode::write;
 pub use file::{PackageError, load, save, save_together};
 pub use image::{Image, PhaseRow, Routine};
 pub use profile::{CycleSample, Profile, TileProfile, read_profile, write_profile};
+pub use table::RowTable;

@@ -8,8 +8,7 @@ use crate::cost::geometry::TimedStep;
 use crate::cost::{Coefficients, StepCost, predicted};
 use crate::exchange::Scheduled;
 use crate::model::Graph;
-use crate::package::image::{IDLE_ROW_BYTES, row_bytes};
-use crate::package::{Application, Image, Origin, PhaseRow, Routine};
+use crate::package::{Application, Image, Origin, PhaseRow, Routine, RowTable};
 use crate::plan::{Network, Recipe};
 use crate::program::{Addresses, Program, Segment, layout_of_input, link};
 use crate::space::check_recipe;
@@ -118,11 +117,11 @@ pub fn build(
 
 /// Size of the largest exchange table.
 fn table_bytes(program: &Program, phases: &BTreeMap<usize, Arc<Scheduled>>) -> u32 {
-    let mut bytes = vec![IDLE_ROW_BYTES; program.tiles.into()];
+    let mut tables = vec![RowTable::default(); program.tiles.into()];
     for row in phases.values().flat_map(|scheduled| &scheduled.rows) {
-        bytes[usize::from(row.tile.0)] += row_bytes(row.words.len());
+        tables[usize::from(row.tile.0)].place(&row.words);
     }
-    bytes.into_iter().max().unwrap_or(0)
+    tables.iter().map(|table| table.size().0).max().unwrap_or(0)
 }
 
 /// What a built program costs.

@@ -214,7 +214,8 @@ fn schedule(
                     Arc::new(exchange::relocate(&phase, &found).map_err(unencodable)?),
                 ));
             }
-            let options = Options { width, effort: effort(&phase), stop: Some(stop) };
+            let options =
+                Options { width, effort: effort(&phase), stop: Some(stop), ..Options::default() };
             let scheduled = exchange::schedule(&phase, &options).map_err(unencodable)?;
             let schedule = &scheduled.schedule;
             if let (Some(ordinary), Some(paired)) =

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::package::Routine;
-use crate::package::image::IDLE_ROW_BYTES;
+use crate::package::{Routine, RowTable};
 use crate::program::code::{self, Linkage, ROUTINE_BYTES};
 use crate::program::{Addresses, Program};
 use crate::storage::{Support, SupportSizes};
@@ -16,7 +15,7 @@ use super::outcome::Failure;
 /// Size of the largest exchange table before anything is scheduled (`target/ipu21.md` §2.6), with
 /// the reference's largest underestimate on top.
 pub fn estimated_row_bytes(program: &Program) -> u32 {
-    let mut bytes = vec![IDLE_ROW_BYTES; program.tiles.into()];
+    let mut bytes = vec![RowTable::IDLE.0; program.tiles.into()];
     for step in &program.steps {
         let mut touched = vec![0_u32; program.tiles.into()];
         for transfer in step.transfers() {

@@ -7,7 +7,8 @@ use crate::package::{Application, Segment};
 use crate::storage::Support;
 use crate::target::sram::{EXECUTABLE_END, HOST_WINDOW, LOAD_START};
 
-/// Words that a repetition changes in code and rows: no step of our programs is repeated.
+/// Words that a repetition, or a row that is shared with other addresses, changes in code and rows: no
+/// step of our programs is repeated, and only rows that are equal are shared.
 const PATCH_BYTES: u32 = 0;
 
 /// Segment flag: it can be executed (`target/ipu21.md` §7.1).
