@@ -10,8 +10,8 @@ use super::messages::Messages;
 /// Messages between two places at which the lanes' states are kept.
 const BLOCK: usize = 16;
 /// First and last tolerance of a worse order, in words of an average message per thousand.
-const HOT: u64 = 1000;
-const COLD: u64 = 60;
+const HOT: u64 = 600;
+const COLD: u64 = 30;
 /// Steps between two looks at whether to stop.
 const PATIENCE: usize = 4096;
 

@@ -38,8 +38,8 @@ const SMALL: usize = 16_000;
 /// Transfers and receivers up to which orders are annealed and partial schedules followed.
 const FEW: usize = 4_000;
 /// Steps of the annealing at most, and lanes that they lay out.
-const ANNEALED: usize = 300_000;
-const LAID_OUT: usize = 200_000_000;
+const ANNEALED: usize = 500_000;
+const LAID_OUT: usize = 1_000_000_000;
 /// Attempts at following partial schedules, how many at once, and lanes looked at in all attempts.
 const ATTEMPTS: u64 = 8;
 const WIDTH: usize = 20;
