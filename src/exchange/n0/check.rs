@@ -1,37 +1,9 @@
-//! Scheduling under N0, a timing made to compare schedulers alone: no latency, no controls, no
-//! memory elements. A message of n words that starts at t holds its source's transmit lane and the
-//! receive lanes of all its destinations over `[t, t + n)`; everything is 32-bit. Accesses to one word
-//! keep the order of the transfers.
+//! Whether starts are a schedule under N0: shares nothing with what finds them.
 
-use super::Options;
-use super::jobs::Jobs;
-use super::phase::{ExchangeError, Phase};
-use super::search::{Timing, best_events};
+use crate::exchange::Phase;
 
-/// A schedule under N0.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct N0Schedule {
-    /// Start of every transfer.
-    pub starts: Vec<u32>,
-    /// End of the last one.
-    pub horizon: u32,
-    /// The most words that a tile must send, or receive.
-    pub bound: u32,
-}
-
-/// Finds a schedule under N0.
-///
-/// # Errors
-/// If the caller wanted no answer any more.
-pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<N0Schedule, ExchangeError> {
-    let jobs = Jobs::without_latency(phase);
-    let (sent, received) = jobs.loads();
-    let bound = sent.into_iter().chain(received).max().unwrap_or(0);
-    let (horizon, starts) = best_events(phase, &jobs, options, bound, Timing::Lanes)?;
-    Ok(N0Schedule { starts, horizon, bound })
-}
-
-/// Whether `starts` is a schedule of `phase`, and when it ends. Shares nothing with [`plan`].
+/// Whether `starts` is a schedule of `phase`, and when it ends. Shares nothing with
+/// [`plan`](super::plan).
 ///
 /// # Errors
 /// Two transfers that use one lane at once, or touch a word in the wrong order.
