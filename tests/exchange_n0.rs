@@ -24,7 +24,7 @@ fn phase(tiles: u16, messages: &[Message]) -> Phase {
         // Every message has words of its own on every tile: none waits for another.
         let at = Address(0x50000 + 0x800 * number as u32);
         let ends: Vec<_> = destinations.iter().map(|tile| (TileId(*tile), at)).collect();
-        phase.add(TileId(*source), at, &ends, *words).unwrap();
+        phase.add(TileId(*source), at, &ends, *words).expect("a legal transfer");
     }
     phase
 }

@@ -226,7 +226,9 @@ fn schedule(
                     candidates = schedule.candidates,
                     ordinary_horizon = ordinary,
                     paired_horizon = paired,
+                    mixed_horizon = schedule.mixed_horizon,
                     use_paired = schedule.taken == Taken::Paired,
+                    use_mixed = schedule.taken == Taken::Mixed,
                     "compared ordinary and paired exchange schedules"
                 );
             }
