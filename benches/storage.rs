@@ -20,6 +20,9 @@ use ipu_tune::storage::generate::banks;
 use ipu_tune::storage::place::BUDGET;
 use ipu_tune::storage::rectangles::{RectangleOutcome, Rectangles};
 use ipu_tune::storage::{Outcome, place, place_within};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 
 /// Processor seconds of this thread where the system tells, which other work does not lengthen.
 fn processor_seconds() -> Option<f64> {
@@ -108,6 +111,36 @@ fn instances(folder: &Path) {
     println!("\n{solved} of {all} placed, {total:.2} s in total\n");
 }
 
+/// Copies of the instances that ask for the same and look different to a search: with time reversed,
+/// and with their rows in another order.
+fn copies(folder: &Path) {
+    let (mut longest, mut total, mut solved, mut all) = (0.0_f64, 0.0, 0, 0);
+    for (_, capacity, rectangles) in files(folder) {
+        let end = rectangles.buffers.iter().map(|buffer| buffer.upper).max().unwrap_or(0);
+        let mut reversed = rectangles.clone();
+        for buffer in &mut reversed.buffers {
+            (buffer.lower, buffer.upper) = (end - buffer.upper, end - buffer.lower);
+        }
+        let shuffled = |seed| {
+            let mut copy = rectangles.clone();
+            copy.buffers.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+            copy
+        };
+        for copy in [reversed, shuffled(0), shuffled(1)] {
+            let (outcome, seconds) = timed(|| copy.place(capacity, BUDGET));
+            if let RectangleOutcome::Placed(offsets) = &outcome {
+                assert_eq!(copy.violation(capacity, offsets), None);
+                solved += 1;
+            }
+            all += 1;
+            (longest, total) = (longest.max(seconds), total + seconds);
+        }
+    }
+    println!(
+        "copies: {solved} of {all} placed, {total:.2} s in total, {longest:.3} s the longest\n"
+    );
+}
+
 fn bank_problems(spare: bool, seeds: u64) {
     let (mut placed, mut orders, mut greedy) = (0, 0, 0);
     let (mut longest, mut total) = (0.0_f64, 0.0);
@@ -143,6 +176,7 @@ fn bank_problems(spare: bool, seeds: u64) {
 fn main() {
     if let Some(folder) = std::env::var_os("STORAGE_INSTANCES").map(PathBuf::from) {
         instances(&folder);
+        copies(&folder);
     }
     println!(
         "| spare element | problems | placed | own orders alone | first fit | seconds | longest | unknown seeds |"

@@ -53,9 +53,9 @@ fn whatever_waits_the_numbers_are_right() {
     }
 }
 
-/// Zeros are written where a product reads beyond the last row of its operand, and nowhere else.
+/// Zeros are written only into operands that a later call on the tile reads.
 #[test]
-fn every_cleared_byte_is_read() {
+fn what_is_cleared_is_read_later() {
     let fixture = Fixture::new(BLOCK, 16);
     let mut clears = 0;
     for recipe in fixture.first_plans() {

@@ -3,7 +3,7 @@
 //! A 64-bit message is through in half the time but takes its sender's partner along and needs
 //! controls that meet nothing (`target/ipu21.md` §3.4). So only those are paired that an endpoint
 //! with too much to do needs: all of its own, from some load on, or just enough of them that no other
-//! has less to do ([`Loads::balance`]).
+//! has less to do.
 
 use std::collections::BinaryHeap;
 
