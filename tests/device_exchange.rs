@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ipu_tune::device::sim::exchange::{Arrival, arrivals, lanes};
-use ipu_tune::device::sim::rows::{RowEvents, read};
+use ipu_tune::device::sim::rows::{Registers, RowEvents, read};
 use ipu_tune::exchange::{Effort, Options, Phase, Scheduled, Width, schedule};
 use ipu_tune::target::{Address, NO_SOURCE, TILES, TileId};
 use proptest::prelude::*;
@@ -20,7 +20,8 @@ const TO: u32 = 0xb_0000;
 fn rows(scheduled: &Scheduled) -> Vec<RowEvents> {
     let mut rows = vec![RowEvents::default(); usize::from(TILES)];
     for row in &scheduled.rows {
-        rows[usize::from(row.tile.0)] = read(&row.words, ROW).expect("a row");
+        rows[usize::from(row.tile.0)] =
+            read(&row.words, ROW, &Registers::default()).expect("a row");
     }
     rows
 }

@@ -2,12 +2,17 @@
 //! inside a row (`target/ipu21.md` §2.7).
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::sync::atomic::AtomicBool;
+
 use ipu_tune::check::{Bases, TileRow, Violations, Wanted, iteration};
+use ipu_tune::device::sim::SimulatedDevice;
+use ipu_tune::device::{Device, HostData};
 use ipu_tune::exchange::{
     Base, Effort, ExchangeError, Options, Phase, Scheduled, TransferError, Width, n0, relocate,
     schedule,
 };
-use ipu_tune::target::instruction::special;
+use ipu_tune::package::{Application, Binding, RegionSlice, Segment, TileImage};
+use ipu_tune::target::instruction::{LINK_REGISTER, ZERO_REGISTER, special};
 use ipu_tune::target::{Address, Instruction, TileId, decode};
 use proptest::prelude::*;
 
@@ -124,6 +129,131 @@ proptest! {
         }
         prop_assert!(scheduled.schedule.bound <= scheduled.schedule.horizon);
         prop_assert_eq!(relocate(&phase, &scheduled.schedule).unwrap(), scheduled);
+    }
+}
+
+/// Where the loops of the simulated tiles lie.
+const CODE: u32 = 0x5_0000;
+/// Where tiles send from, and how many bytes are loaded there.
+const SENT: std::ops::Range<u32> = 0x6_0000..0x6_8000;
+/// Where tiles receive, all iterations together.
+const RECEIVED: std::ops::Range<u32> = 0x9_0000..0x9_c000;
+/// Bytes by which what is received goes on with each iteration.
+const RECEIVED_STRIDE: u32 = 0x4000;
+
+fn words(instructions: &[Instruction]) -> Vec<u8> {
+    let encoded = instructions.iter().map(|instruction| instruction.encode().unwrap());
+    encoded.flat_map(|words| words.as_slice()[0].to_le_bytes()).collect()
+}
+
+/// A tile's loop around its row, with both bases going on.
+fn looped(tile: TileId, base: Option<Base>) -> Vec<u8> {
+    let entered = if base == Some(Base::Moving) { 6 } else { ZERO_REGISTER };
+    let next = CODE + 4 * 3;
+    let mut code = vec![
+        Instruction::Setzi { register: 5, immediate: 0 },
+        Instruction::Setzi { register: 6, immediate: 0 },
+        Instruction::Setzi { register: 7, immediate: ITERATIONS },
+        Instruction::Put { register: 5, special: special::INCOMING_BASE },
+        Instruction::Put { register: entered, special: special::OUTGOING_BASE },
+    ];
+    match base {
+        Some(_) => code.extend([
+            Instruction::Sync { zone: 3 },
+            Instruction::Call { register: LINK_REGISTER, target: ROWS },
+        ]),
+        None => code.extend([Instruction::Sans { selector: 0 }, Instruction::Sync { zone: 1 }]),
+    }
+    let add = |register, immediate| Instruction::Add { register, source: register, immediate };
+    code.extend([
+        add(5, RECEIVED_STRIDE as i16),
+        add(6, stride(tile.0) as i16),
+        add(7, -1),
+        Instruction::Brz { register: 7, target: CODE + 4 * (code.len() as u32 + 5) },
+        Instruction::Bri { target: next },
+        Instruction::Trap { immediate: 0 },
+    ]);
+    words(&code)
+}
+
+/// The word that a tile holds at an address before the run.
+fn held(tile: TileId, address: u32) -> u32 {
+    u32::from(tile.0) << 24 | address
+}
+
+/// What the simulated device finds in `RECEIVED` on every tile after all iterations.
+fn received(scheduled: &Scheduled) -> Vec<u8> {
+    let segment = |address, data: Vec<u8>| Segment {
+        address,
+        memory_size: data.len() as u32,
+        data,
+        flags: 7,
+    };
+    let image = |tile: TileId| {
+        let row = scheduled.rows.iter().find(|row| row.tile == tile);
+        let sent = SENT.step_by(4).flat_map(|address| held(tile, address).to_le_bytes());
+        let mut segments = vec![
+            segment(CODE, looped(tile, row.map(|row| row.base))),
+            segment(SENT.start, sent.collect()),
+        ];
+        let bytes = row.map(|row| row.words.iter().flat_map(|word| word.to_le_bytes()).collect());
+        segments.extend(bytes.map(|bytes| segment(ROWS, bytes)));
+        TileImage {
+            physical_tile: tile.physical().0.into(),
+            entry_point: CODE,
+            segments,
+            ..TileImage::default()
+        }
+    };
+    let size = u64::from(RECEIVED.end - RECEIVED.start);
+    let slice = |tile: TileId| RegionSlice {
+        tile: tile.physical().0.into(),
+        tile_address: RECEIVED.start,
+        file_offset: u64::from(tile.0) * size,
+        size,
+    };
+    let slices = (0..TILES).map(TileId).map(slice).collect();
+    let application = Application {
+        tiles: (0..TILES).map(TileId).map(image).collect(),
+        outputs: vec![Binding { slices, ..Binding::default() }],
+        ..Application::default()
+    };
+    let data = HostData::default();
+    SimulatedDevice::default()
+        .measure(&application, &data, &AtomicBool::new(false))
+        .unwrap()
+        .outputs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_simulated_device_runs_the_rows_of_a_loop(wishes in wishes(), width in 0..3_usize) {
+        let phase = phase(&wishes, false);
+        let options = Options {
+            width: [Width::Automatic, Width::Ordinary, Width::Paired][width],
+            ..Options::default()
+        };
+        let found = received(&schedule(&phase, &options).unwrap());
+        let mut wanted = vec![0_u8; found.len()];
+        for index in 0..phase.len() {
+            let transfer = phase.transfer(index);
+            let sources: Vec<Address> = transfer.sources().collect();
+            for (tile, to) in transfer.destinations {
+                for number in 0..ITERATIONS {
+                    let from = sources[number as usize % sources.len()].0;
+                    let to = to.0 - RECEIVED.start + number * RECEIVED_STRIDE;
+                    let first = u32::from(tile.0) * (RECEIVED.end - RECEIVED.start) + to;
+                    for word in 0..transfer.words {
+                        let at = (first + 4 * word) as usize;
+                        let held = held(transfer.source, from + 4 * word);
+                        wanted[at..at + 4].copy_from_slice(&held.to_le_bytes());
+                    }
+                }
+            }
+        }
+        prop_assert!(found == wanted);
     }
 }
 

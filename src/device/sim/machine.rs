@@ -13,7 +13,7 @@ use crate::target::sram::{EXECUTABLE_END, MEMORY_END, MEMORY_START};
 use crate::target::{Instruction, NO_SOURCE, PhysicalTile, Pic, TileId, Xpic, decode};
 
 use super::exchange::{Arrival, arrivals, lanes};
-use super::rows::{self, RowEvents};
+use super::rows::{self, Registers, RowEvents};
 use super::silicon::Silicon;
 use super::transport::payloads;
 
@@ -219,6 +219,7 @@ impl<'a> Machine<'a> {
                 tile.release(row);
                 tile.clock = start;
                 if *calls {
+                    tile.specials.outgoing_base = row.outgoing_base;
                     tile.pc += 4;
                     tile.m[usize::from(LINK_REGISTER)] = tile.pc;
                     tile.clock += instruction + u64::from(row.horizon);
@@ -338,14 +339,10 @@ impl Tile {
         }
     }
 
-    /// Bases, selected sources and format, as the row finds them.
-    fn based(&self, mut row: RowEvents) -> Result<RowEvents, DeviceError> {
+    /// The row with what it finds selected, and the format that it finds.
+    fn entered(&self, mut row: RowEvents) -> Result<RowEvents, DeviceError> {
         if self.pause == Pause::Sync(ZONE_IDLE) && row.horizon > 0 {
             return Err(self.fault("it exchanges in a phase that it sits out".to_owned()));
-        }
-        row.incoming_base = self.specials.incoming_base;
-        for send in &mut row.sends {
-            send.address = send.address.wrapping_add(self.specials.outgoing_base);
         }
         let selected = self.specials.incoming_mux as u16;
         if selected != NO_SOURCE {
@@ -467,6 +464,8 @@ impl Tile {
         }
         self.bytes(target, 4)?;
         let available = (self.memory.len() - (target - MEMORY_START.0) as usize) / 4;
+        let Specials { incoming_base, outgoing_base, .. } = self.specials;
+        let registers = Registers { incoming_base, outgoing_base, m: self.m };
         // A row ends with its return, at an unknown place: short rows stay cheap this way.
         let mut length = 16;
         loop {
@@ -474,8 +473,8 @@ impl Tile {
             let bytes = self.bytes(target, 4 * count as u64)?.chunks_exact(4);
             let words: Vec<u32> =
                 bytes.map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
-            match rows::read(&words, target) {
-                Ok(row) => return self.based(row).map(Some),
+            match rows::read(&words, target, &registers) {
+                Ok(row) => return self.entered(row).map(Some),
                 Err(what) if count == available => return Err(self.fault(what)),
                 Err(_) => length *= 8,
             }

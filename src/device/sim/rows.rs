@@ -1,5 +1,6 @@
 //! Reading a row out of a tile's memory: what it sends and which controls take effect when.
 
+use crate::target::instruction::special;
 use crate::target::{Control, Instruction, Pic, Xpic, decode};
 
 /// Items that leave a tile one an event.
@@ -15,6 +16,17 @@ pub struct Send {
     pub sctl: u8,
 }
 
+/// What a row finds in its tile's registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// Byte address that receive pointers count from.
+    pub incoming_base: u32,
+    /// Byte address that send addresses count from.
+    pub outgoing_base: u32,
+    /// The supervisor's registers, which a row may write into the outgoing base.
+    pub m: [u32; 16],
+}
+
 /// A row on its event clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowEvents {
@@ -28,6 +40,8 @@ pub struct RowEvents {
     pub horizon: u32,
     /// Byte address that receive pointers count from.
     pub incoming_base: u32,
+    /// Byte address that send addresses count from after the row.
+    pub outgoing_base: u32,
 }
 
 /// Where the next item of the running message lies, and how it is sent.
@@ -46,12 +60,16 @@ impl Stream {
 /// Events after which a row is given up: a tenth of a second, and far from where sums could overflow.
 const MOST_EVENTS: u32 = 1 << 27;
 
+/// Events that a write of a base takes (`target/ipu21.md` §2.7).
+const BASE_WRITE: u32 = 13;
+
 /// Reads the row whose words are given, up to its return.
 ///
 /// # Errors
 /// The word that does not belong into a row.
-pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
-    let mut row = RowEvents::default();
+pub fn read(words: &[u32], address: u32, registers: &Registers) -> Result<RowEvents, String> {
+    let Registers { incoming_base, outgoing_base, .. } = *registers;
+    let mut row = RowEvents { incoming_base, outgoing_base, ..RowEvents::default() };
     let mut stream: Option<Stream> = None;
     let mut at = 0;
     loop {
@@ -71,8 +89,7 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
                 row.selects.push((row.horizon, xpic));
             }
             Instruction::Send { items, address, sctl } => {
-                stream =
-                    Some(row.send(Stream { address: address * item_bytes(sctl), sctl }, items));
+                stream = Some(row.send(row.begins(address, sctl)?, items));
             }
             Instruction::SendOff { items, delta, sctl } => {
                 let last = stream.ok_or("a send continues nothing")?;
@@ -96,11 +113,14 @@ pub fn read(words: &[u32], address: u32) -> Result<RowEvents, String> {
                 if sctl == 0 {
                     row.horizon += items;
                 } else {
-                    stream =
-                        Some(row.send(Stream { address: place * item_bytes(sctl), sctl }, items));
+                    stream = Some(row.send(row.begins(place, sctl)?, items));
                 }
                 row.pics.push((now + 1, pic));
                 row.selects.push((now + 1, xpic));
+            }
+            Instruction::Put { register, special: special::OUTGOING_BASE } => {
+                row.outgoing_base = registers.m[usize::from(register)];
+                row.horizon += BASE_WRITE;
             }
             other => {
                 return Err(format!("word {at} of a row: {other:?} is no exchange instruction"));
@@ -118,6 +138,15 @@ fn item_bytes(sctl: u8) -> u32 {
 }
 
 impl RowEvents {
+    /// The stream of a message whose first item has this address, which counts items from the base.
+    fn begins(&self, address: u32, sctl: u8) -> Result<Stream, String> {
+        let (base, bytes) = (self.outgoing_base, item_bytes(sctl));
+        if !base.is_multiple_of(bytes) {
+            return Err(format!("items of {bytes} bytes are sent from a base of {base:#x}"));
+        }
+        Ok(Stream { address: (address * bytes).wrapping_add(base), sctl })
+    }
+
     /// Sends items and returns the stream after them; what continues in the same direction and
     /// place is one send.
     fn send(&mut self, stream: Stream, items: u32) -> Stream {
