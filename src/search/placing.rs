@@ -215,7 +215,7 @@ fn schedule(
                 ));
             }
             let options =
-                Options { width, effort: effort(&phase), stop: Some(stop), ..Options::default() };
+                Options { width, effort: Effort::Trial, stop: Some(stop), ..Options::default() };
             let scheduled = exchange::schedule(&phase, &options).map_err(unencodable)?;
             let schedule = &scheduled.schedule;
             if let (Some(ordinary), Some(paired)) =
@@ -244,9 +244,4 @@ fn unencodable(error: ExchangeError) -> Failure {
         ExchangeError::Stopped => Failure::Stopped,
         other => Failure::Unencodable { what: other.to_string() },
     }
-}
-
-/// Large phases are scheduled with one order only.
-fn effort(phase: &Phase) -> Effort {
-    if phase.len() > 100_000 { Effort::Fast } else { Effort::Trial }
 }
