@@ -189,13 +189,12 @@ const HASHED: usize = 1 << 15;
 /// paired, memory elements where a tile could read and write the same one, and what has to wait for
 /// what.
 pub fn shape(phase: &Phase) -> [u8; 32] {
-    let contended = lanes::contended(phase);
     let mut hasher = blake3::Hasher::new();
     let mut bytes = Vec::with_capacity(2 * HASHED);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
         let mut end = |tile: TileId, mask: &dyn Fn() -> u32| {
-            let contended = contended[usize::from(tile.0)];
+            let contended = phase.contended(tile);
             let mask = if contended == 0 { 0 } else { mask() & contended };
             bytes.extend(tile.0.to_le_bytes());
             bytes.extend(mask.to_le_bytes());
@@ -212,7 +211,7 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
             bytes.clear();
         }
     }
-    for (earlier, later) in phase.dependences(|tile| contended[usize::from(tile.0)] != 0) {
+    for (earlier, later) in phase.dependences() {
         bytes.extend((earlier as u64).to_le_bytes());
         bytes.extend((later as u64).to_le_bytes());
     }
