@@ -195,7 +195,8 @@ pub struct Accesses {
 impl Accesses {
     /// The end of an access that overlaps `[start, end)` in an element of `mask`, if there is one.
     pub fn conflict(&self, start: u32, end: u32, mask: u32) -> Option<u32> {
-        if self.all & mask == 0 {
+        // Most phases ask for no element: then nothing here is looked at.
+        if mask == 0 || self.all & mask == 0 {
             return None;
         }
         let first = self.spans.partition_point(|span| span.0 + self.longest <= start);

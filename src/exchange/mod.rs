@@ -193,19 +193,20 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
     let mut bytes = Vec::with_capacity(2 * HASHED);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        let mut end = |tile: TileId, mask: &dyn Fn() -> u32| {
+        let mut end = |tile: TileId, beside: u32, mask: &dyn Fn() -> u32| {
             let contended = phase.contended(tile);
             let mask = if contended == 0 { 0 } else { mask() & contended };
-            bytes.extend(tile.0.to_le_bytes());
-            bytes.extend(mask.to_le_bytes());
+            let word = u64::from(mask) << 32 | u64::from(beside) << 16 | u64::from(tile.0);
+            bytes.extend_from_slice(&word.to_le_bytes());
         };
-        end(transfer.source, &|| lanes::source_mask(&transfer));
+        // Pieces have fewer words than 16 bits can count.
+        end(transfer.source, transfer.words, &|| lanes::source_mask(&transfer));
         for (tile, address) in transfer.destinations {
-            end(*tile, &|| lanes::element_mask(*address, transfer.words));
+            end(*tile, 0, &|| lanes::element_mask(*address, transfer.words));
         }
-        bytes.extend(transfer.words.to_le_bytes());
-        bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
-        bytes.push(u8::from(phase.pairable(index)) | u8::from(transfer.moves()) << 1);
+        let flags = u64::from(phase.pairable(index)) | u64::from(transfer.moves()) << 1;
+        let word = flags << 32 | transfer.destinations.len() as u64;
+        bytes.extend_from_slice(&word.to_le_bytes());
         if bytes.len() >= HASHED {
             hasher.update(&bytes);
             bytes.clear();
@@ -235,6 +236,7 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
     };
     let paired = match (options.width, &wide) {
         (Width::Ordinary, _) | (_, None) => None,
+        (Width::Automatic, _) if hopeless(&narrow, options, bounds) => None,
         (_, Some(wide)) => Some(search::best(phase, wide, options, bounds.any)?),
     };
     let near = |found: &Option<Found>| {
@@ -272,6 +274,14 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         row_limit: options.row_limit,
         shape: shape(phase),
     })
+}
+
+/// Whether a fast schedule of a large phase does without 64-bit transfers: no bound is lower with them.
+fn hopeless(narrow: &Jobs, options: &Options<'_>, bounds: Bounds) -> bool {
+    let large = options.effort == Effort::Fast && narrow.work() > search::MANY;
+    // Where rows are limited, 64-bit ones may be the shorter.
+    let free = options.row_limit.is_none();
+    large && free && bounds.any == bounds.ordinary
 }
 
 /// The best schedule with some of the eligible transfers 64-bit.

@@ -372,14 +372,20 @@ impl Phase {
     }
 
     /// One transfer.
-    #[inline]
+    #[inline(always)]
     pub fn transfer(&self, index: usize) -> Transfer<'_> {
         let (source, source_address, words) = self.sources[index];
         let range = self.first[index] as usize..self.first[index + 1] as usize;
         let destinations = &self.destinations[range];
-        let moves = !self.moving.is_empty() && self.moving.binary_search(&index).is_ok();
-        let offsets = if moves { self.offsets[&source].as_slice() } else { &[0] };
+        let offsets = self.offsets_of(source, index);
         Transfer { source, source_address, offsets, destinations, words }
+    }
+
+    fn offsets_of(&self, source: TileId, index: usize) -> &[u32] {
+        if !self.moving.is_empty() && self.moving.binary_search(&index).is_ok() {
+            return &self.offsets[&source];
+        }
+        &[0]
     }
 
     /// Iterations of the enclosing loop; 1 without one.

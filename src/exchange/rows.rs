@@ -487,7 +487,8 @@ impl Writer {
         }
     }
 
-    #[inline]
+    // Where it is used the kind of instruction is known, so that little of this is left.
+    #[inline(always)]
     fn push(&mut self, instruction: Instruction) {
         use Instruction as I;
         if let I::Send { sctl, .. } | I::SendOff { sctl, .. } | I::SendPicp { sctl, .. } =
@@ -503,7 +504,7 @@ impl Writer {
             self.splittable = None;
         }
         self.cursor += events;
-        self.words.extend_from_slice(encoded(instruction).as_slice());
+        encoded(instruction).as_slice().iter().for_each(|word| self.words.push(*word));
     }
 
     /// A two-control instruction: makes sure that it lies at an even word.
@@ -615,7 +616,7 @@ impl Writer {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn encoded(instruction: Instruction) -> Encoded {
     instruction.encode().expect("every field was kept inside its range")
 }

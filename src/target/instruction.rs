@@ -194,7 +194,7 @@ impl Instruction {
     ///
     /// # Errors
     /// If an operand does not fit its field.
-    #[inline]
+    #[inline(always)]
     pub fn encode(&self) -> Result<Encoded, EncodeError> {
         use Instruction as I;
         let word = match *self {
