@@ -180,6 +180,11 @@ impl Jobs {
         self.jobs.is_empty()
     }
 
+    /// Whether no job waits for another and no tile has to write its base: any order will do.
+    pub fn free(&self) -> bool {
+        self.earlier.is_empty() && !self.rebased.contains(&true)
+    }
+
     /// What placing all of them takes: jobs and receivers.
     pub fn work(&self) -> usize {
         self.jobs.len() + self.ends.len()

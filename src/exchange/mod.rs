@@ -20,6 +20,7 @@
 //! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 
 pub mod bound;
+mod changes;
 pub mod colours;
 pub mod improve;
 pub mod instance;
@@ -31,6 +32,7 @@ pub mod orders;
 pub mod phase;
 pub mod place;
 mod rank;
+mod reschedule;
 pub mod rows;
 mod search;
 pub mod waves;
@@ -44,6 +46,7 @@ use jobs::Jobs;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
+pub use reschedule::reschedule;
 pub use rows::{Base, Row, RowBytes, RowError};
 use search::Found;
 

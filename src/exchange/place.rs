@@ -147,9 +147,38 @@ pub fn place(
             events[*index as usize] = event;
         }
     }
-    let doubled = |tile: &TileId| board.tile(*tile).controls.doubled();
-    let doubled = (0..jobs.tiles()).map(TileId).filter(doubled).collect();
-    Some(Placed { events, doubled })
+    Some(Placed { events, doubled: board.doubled() })
+}
+
+/// Places jobs that are [`Jobs::free`] between others that keep their events. One that cannot keep it,
+/// as its memory is in use then, is placed anew, too; `order` says in which order those are.
+pub fn place_between(
+    jobs: &Jobs,
+    kept: &mut [Option<u32>],
+    order: impl FnOnce(&mut Vec<u32>),
+) -> Placed {
+    // None of those placed anew may meet another control: what was encoded stays so.
+    let cares = vec![Care::Alone; jobs.tiles().into()];
+    let mut board = Board::new(jobs, Rules::All(&cares));
+    let mut events = vec![0; jobs.len()];
+    for (index, kept) in kept.iter_mut().enumerate() {
+        let (job, ends) = (jobs.job(index), jobs.ends(index));
+        *kept = kept.filter(|event| !board.accesses_conflict(job, ends, *event));
+        if let Some(event) = *kept {
+            board.occupy(job, ends, event);
+            events[index] = event;
+        }
+    }
+    let is_loose = |index: &u32| kept[*index as usize].is_none();
+    let mut loose: Vec<u32> = (0..jobs.len() as u32).filter(is_loose).collect();
+    order(&mut loose);
+    for index in loose {
+        let (job, ends) = (jobs.job(index as usize), jobs.ends(index as usize));
+        let event = board.earliest(job, ends, job.natural);
+        board.occupy(job, ends, event);
+        events[index as usize] = event;
+    }
+    Placed { events, doubled: board.doubled() }
 }
 
 /// What jobs that start at `events` are for a row.
@@ -185,6 +214,23 @@ impl<'a> Board<'a> {
 
     fn tile_mut(&mut self, tile: TileId) -> &mut Tile {
         &mut self.tiles[usize::from(tile.0)]
+    }
+
+    /// Tiles at which two controls take effect at once.
+    fn doubled(&self) -> Vec<TileId> {
+        let tiles = self.tiles.iter().zip(0..);
+        let doubled = tiles.filter(|(tile, _)| tile.controls.doubled());
+        doubled.map(|(_, number)| TileId(number)).collect()
+    }
+
+    /// Whether a job that starts at `event` would read or write what is written or read then.
+    fn accesses_conflict(&self, job: &Job, ends: &[End], event: u32) -> bool {
+        let writes = &self.tile(job.source).writes;
+        writes.conflict(event, job.sender_horizon(event), job.mask).is_some()
+            || ends.iter().any(|end| {
+                let (start, last) = write_span(job, end, event);
+                self.tile(end.tile).reads.conflict(start, last, end.mask).is_some()
+            })
     }
 
     /// The earliest start from `from` on that all lanes, controls and elements admit.
