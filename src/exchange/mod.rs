@@ -16,6 +16,8 @@
 //! phases have messages moved about where the last one is held up. Transfers are all
 //! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
 //!
+//! A phase of which few transfers changed can take over the schedule that it had: [`reschedule`].
+//!
 //! Of two schedules the one that ends first is taken; with full effort, of equals the one with the
 //! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 

@@ -18,10 +18,12 @@ impl Numbers {
 /// `phase` with about `thousandths` of its transfers removed, added, of another length, or at other
 /// addresses, as many of each.
 pub(crate) fn changed(phase: &Phase, thousandths: usize, numbers: &mut Numbers) -> Phase {
-    let mut free = vec![0x4d000; usize::from(phase.tiles())];
+    // Away from where rows are checked, and behind all that is read or written.
+    let mut free = vec![0x50000; usize::from(phase.tiles())];
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        for (tile, address) in transfer.destinations {
+        let source = (transfer.source, transfer.source_address);
+        for (tile, address) in transfer.destinations.iter().chain([&source]) {
             let end = address.0 + 4 * transfer.words;
             let free = &mut free[usize::from(tile.0)];
             *free = end.next_multiple_of(8).max(*free);
