@@ -1,5 +1,6 @@
 //! Exchange scheduling. `cargo bench --bench exchange` times generated phases, up to one of 1.2
-//! million transfers on all tiles, and 64 phases on one thread and two. With the folder of the
+//! million transfers on all tiles, 64 phases on one thread and two, and schedules of phases of which
+//! few transfers changed. With the folder of the
 //! instances in `EXCHANGE_INSTANCES` it first schedules each of them thrice, at both efforts and under
 //! N0, and prints the table of `results/exchange.md`.
 #![expect(
@@ -15,9 +16,13 @@ use std::time::Instant;
 
 use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
 use ipu_tune::exchange::instance::{self, Instance};
-use ipu_tune::exchange::{Effort, Options, Phase, Row, Scheduled, n0, schedule};
+use ipu_tune::exchange::{Effort, Options, Phase, Row, Scheduled, n0, reschedule, schedule};
 use ipu_tune::target::{Address, TileId};
 use rayon::prelude::*;
+
+#[path = "../tests/common/changed.rs"]
+mod changed;
+use changed::{Numbers, changed};
 
 /// Where rows lie for checking: executable, and away from the instances' data.
 const ROWS: u32 = 0x4c000;
@@ -169,12 +174,69 @@ fn threads() {
     );
 }
 
+/// Phases of at least so many transfers are changed.
+const MANY: usize = 500;
+
+/// Schedules of changed phases from those of the unchanged ones against schedules of the whole.
+fn changes(folder: Option<&Path>) {
+    let mut phases = vec![all_to_all(256, 32, 16), all_to_all(1472, 64, 12)];
+    let names = folder.into_iter().flat_map(index).map(|known| known["name"].clone());
+    let files = names.map(|name| format!("{name}.json.gz"));
+    phases.extend(
+        files
+            .map(|file| instance::read(&folder.unwrap().join(file)).unwrap())
+            .filter(|read| read.phase.len() >= MANY),
+    );
+    println!("| phase | changed | whole | again | ÷ whole | whole s | again s | times faster |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for thousandths in [10, 50] {
+        let (mut horizons, mut speeds, mut found) = (0.0, 0.0, 0);
+        for Instance { name, phase, .. } in &phases {
+            let options = Options { effort: Effort::Trial, ..Options::default() };
+            let previous = schedule(phase, &options).unwrap().schedule;
+            let new = changed(phase, thousandths, &mut Numbers(1));
+            let (whole, seconds) = timed_least(&new, Effort::Trial);
+            let runs = (0..3).map(|_| {
+                let started = Instant::now();
+                let again = reschedule(&new, phase, &previous, &options).unwrap();
+                (again, started.elapsed().as_secs_f64())
+            });
+            let (again, again_seconds) = runs.min_by(|one, two| one.1.total_cmp(&two.1)).unwrap();
+            let percent = thousandths as f64 / 10.0;
+            let Some(again) = again else {
+                println!(
+                    "| {name} | {percent} % | {} | – | – | {seconds:.4} | {again_seconds:.4} | – |",
+                    whole.schedule.horizon
+                );
+                continue;
+            };
+            assert_eq!(checked(&new, &again), again.schedule.horizon);
+            let [horizon, before] = [&again, &whole].map(|found| found.schedule.horizon);
+            let (later, faster) = (f64::from(horizon) / f64::from(before), seconds / again_seconds);
+            (horizons, speeds, found) = (horizons + later.ln(), speeds + faster.ln(), found + 1);
+            println!(
+                "| {name} | {percent} % | {before} | {horizon} | {later:.3} | {seconds:.4} | {again_seconds:.4} | {faster:.1} |"
+            );
+        }
+        let mean = |sum: f64| (sum / f64::from(found)).exp();
+        println!(
+            "| {found} of {}, geometric mean | | | | {:.3} | | | {:.1} |",
+            phases.len(),
+            mean(horizons),
+            mean(speeds)
+        );
+    }
+}
+
 fn main() {
-    if let Some(folder) = std::env::var_os("EXCHANGE_INSTANCES").map(PathBuf::from) {
-        instances(&folder);
+    let folder = std::env::var_os("EXCHANGE_INSTANCES").map(PathBuf::from);
+    if let Some(folder) = &folder {
+        instances(folder);
         println!();
     }
     growth();
     println!();
     threads();
+    println!();
+    changes(folder.as_deref());
 }

@@ -19,12 +19,25 @@ pub fn rounds(jobs: &Jobs) -> Vec<u32> {
     }
     let mut order = Vec::with_capacity(jobs.len());
     for messages in lengths.into_values() {
-        let colours = colour(jobs, &messages);
-        let mut rounds: Vec<(u32, u32)> = colours.into_iter().zip(messages).collect();
-        rounds.sort_unstable();
-        order.extend(rounds.into_iter().map(|(_, index)| index));
+        by_colour(&colour(jobs, &messages), &messages, &mut order);
     }
     order
+}
+
+/// Adds messages to an order, colour after colour and else as given.
+fn by_colour(colours: &[u32], messages: &[u32], order: &mut Vec<u32>) {
+    let most = colours.iter().max().map_or(0, |most| *most as usize);
+    // Where the messages of each colour go: after those of all colours before.
+    let mut places = vec![0; most + 2];
+    colours.iter().for_each(|colour| places[*colour as usize + 1] += 1);
+    places[0] = order.len();
+    (0..=most).for_each(|colour| places[colour + 1] += places[colour]);
+    order.resize(order.len() + messages.len(), 0);
+    for (colour, message) in colours.iter().zip(messages) {
+        let place = &mut places[*colour as usize];
+        order[*place] = *message;
+        *place += 1;
+    }
 }
 
 /// No message has this colour at a tile.

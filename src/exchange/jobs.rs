@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::target::topology::paired_time;
 use crate::target::{TileId, route, time_to_mux};
 
-use super::lanes::{contended, element_mask, source_mask};
+use super::lanes::{element_mask, source_mask};
 use super::phase::{Phase, Transfer};
 use super::rows::Base;
 
@@ -72,12 +72,11 @@ impl Jobs {
     pub fn new(phase: &Phase, wide: impl Fn(usize) -> bool) -> Jobs {
         let mut jobs = Jobs { tiles: phase.tiles(), ..Jobs::default() };
         jobs.jobs.reserve(phase.len());
-        let contended = contended(phase);
         jobs.rebased = rebased(phase);
         for index in 0..phase.len() {
-            jobs.add(phase, index, wide(index), &contended);
+            jobs.add(phase, index, wide(index));
         }
-        for (earlier, later) in phase.dependences(|tile| contended[usize::from(tile.0)] != 0) {
+        for (earlier, later) in phase.dependences() {
             jobs.earlier.entry(later as u32).or_default().push(earlier as u32);
         }
         jobs
@@ -105,7 +104,7 @@ impl Jobs {
         jobs
     }
 
-    fn add(&mut self, phase: &Phase, index: usize, paired: bool, contended: &[u32]) {
+    fn add(&mut self, phase: &Phase, index: usize, paired: bool) {
         let transfer = phase.transfer(index);
         let source = transfer.source;
         let items = if paired { transfer.words / 2 } else { transfer.words };
@@ -116,7 +115,7 @@ impl Jobs {
             least = least.min(time);
             let window = if paired { paired_time(source, tile) } else { time + 1 };
             let early = paired && route(source, tile).destination_is_early;
-            let mask = match contended[usize::from(tile.0)] {
+            let mask = match phase.contended(tile) {
                 0 => 0,
                 contended => element_mask(address, transfer.words) & contended,
             };
@@ -135,7 +134,7 @@ impl Jobs {
             least: LEAST,
             tail: tail.max(0) as u32,
             completion: completion as u32,
-            mask: match contended[usize::from(source.0)] {
+            mask: match phase.contended(source) {
                 0 => 0,
                 contended => source_mask(&transfer) & contended,
             },
@@ -179,6 +178,11 @@ impl Jobs {
     /// Whether nothing moves.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
+    }
+
+    /// Whether no job waits for another and no tile has to write its base: any order will do.
+    pub fn free(&self) -> bool {
+        self.earlier.is_empty() && !self.rebased.contains(&true)
     }
 
     /// What placing all of them takes: jobs and receivers.

@@ -3,7 +3,7 @@
 use crate::target::Address;
 use crate::target::sram::element;
 
-use super::phase::{Phase, Transfer};
+use super::phase::Transfer;
 
 /// Busy intervals of a lane, sorted and disjoint. Gaps that are too short for any message count as
 /// busy: nothing is lost, and a full lane is one interval.
@@ -195,7 +195,8 @@ pub struct Accesses {
 impl Accesses {
     /// The end of an access that overlaps `[start, end)` in an element of `mask`, if there is one.
     pub fn conflict(&self, start: u32, end: u32, mask: u32) -> Option<u32> {
-        if self.all & mask == 0 {
+        // Most phases ask for no element: then nothing here is looked at.
+        if mask == 0 || self.all & mask == 0 {
             return None;
         }
         let first = self.spans.partition_point(|span| span.0 + self.longest <= start);
@@ -213,21 +214,6 @@ impl Accesses {
         self.all |= mask;
         self.longest = self.longest.max(end - start);
     }
-}
-
-/// Of every tile, the memory elements that a phase both reads and writes: only there must accesses
-/// keep apart (rule M1).
-pub fn contended(phase: &Phase) -> Vec<u32> {
-    let tiles = usize::from(phase.tiles());
-    let (mut read, mut written) = (vec![0_u32; tiles], vec![0_u32; tiles]);
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        read[usize::from(transfer.source.0)] |= source_mask(&transfer);
-        for (tile, address) in transfer.destinations {
-            written[usize::from(tile.0)] |= element_mask(*address, transfer.words);
-        }
-    }
-    read.into_iter().zip(written).map(|(read, written)| read & written).collect()
 }
 
 /// The elements that a transfer reads, in all iterations.

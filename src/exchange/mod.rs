@@ -16,10 +16,13 @@
 //! phases have messages moved about where the last one is held up. Transfers are all
 //! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
 //!
+//! A phase of which few transfers changed can take over the schedule that it had: [`reschedule`].
+//!
 //! Of two schedules the one that ends first is taken; with full effort, of equals the one with the
 //! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 
 pub mod bound;
+mod changes;
 pub mod colours;
 pub mod improve;
 pub mod instance;
@@ -31,6 +34,7 @@ pub mod orders;
 pub mod phase;
 pub mod place;
 mod rank;
+mod reschedule;
 pub mod rows;
 mod search;
 pub mod waves;
@@ -44,6 +48,7 @@ use jobs::Jobs;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
+pub use reschedule::reschedule;
 pub use rows::{Base, Row, RowBytes, RowError};
 use search::Found;
 
@@ -189,30 +194,30 @@ const HASHED: usize = 1 << 15;
 /// paired, memory elements where a tile could read and write the same one, and what has to wait for
 /// what.
 pub fn shape(phase: &Phase) -> [u8; 32] {
-    let contended = lanes::contended(phase);
     let mut hasher = blake3::Hasher::new();
     let mut bytes = Vec::with_capacity(2 * HASHED);
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        let mut end = |tile: TileId, mask: &dyn Fn() -> u32| {
-            let contended = contended[usize::from(tile.0)];
+        let mut end = |tile: TileId, beside: u32, mask: &dyn Fn() -> u32| {
+            let contended = phase.contended(tile);
             let mask = if contended == 0 { 0 } else { mask() & contended };
-            bytes.extend(tile.0.to_le_bytes());
-            bytes.extend(mask.to_le_bytes());
+            let word = u64::from(mask) << 32 | u64::from(beside) << 16 | u64::from(tile.0);
+            bytes.extend_from_slice(&word.to_le_bytes());
         };
-        end(transfer.source, &|| lanes::source_mask(&transfer));
+        // Pieces have fewer words than 16 bits can count.
+        end(transfer.source, transfer.words, &|| lanes::source_mask(&transfer));
         for (tile, address) in transfer.destinations {
-            end(*tile, &|| lanes::element_mask(*address, transfer.words));
+            end(*tile, 0, &|| lanes::element_mask(*address, transfer.words));
         }
-        bytes.extend(transfer.words.to_le_bytes());
-        bytes.extend((transfer.destinations.len() as u32).to_le_bytes());
-        bytes.push(u8::from(phase.pairable(index)) | u8::from(transfer.moves()) << 1);
+        let flags = u64::from(phase.pairable(index)) | u64::from(transfer.moves()) << 1;
+        let word = flags << 32 | transfer.destinations.len() as u64;
+        bytes.extend_from_slice(&word.to_le_bytes());
         if bytes.len() >= HASHED {
             hasher.update(&bytes);
             bytes.clear();
         }
     }
-    for (earlier, later) in phase.dependences(|tile| contended[usize::from(tile.0)] != 0) {
+    for (earlier, later) in phase.dependences() {
         bytes.extend((earlier as u64).to_le_bytes());
         bytes.extend((later as u64).to_le_bytes());
     }
@@ -236,6 +241,7 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
     };
     let paired = match (options.width, &wide) {
         (Width::Ordinary, _) | (_, None) => None,
+        (Width::Automatic, _) if hopeless(&narrow, options, bounds) => None,
         (_, Some(wide)) => Some(search::best(phase, wide, options, bounds.any)?),
     };
     let near = |found: &Option<Found>| {
@@ -273,6 +279,14 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         row_limit: options.row_limit,
         shape: shape(phase),
     })
+}
+
+/// Whether a fast schedule of a large phase does without 64-bit transfers: no bound is lower with them.
+fn hopeless(narrow: &Jobs, options: &Options<'_>, bounds: Bounds) -> bool {
+    let large = options.effort == Effort::Fast && narrow.work() > search::MANY;
+    // Where rows are limited, 64-bit ones may be the shorter.
+    let free = options.row_limit.is_none();
+    large && free && bounds.any == bounds.ordinary
 }
 
 /// The best schedule with some of the eligible transfers 64-bit.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::target::sram::{MEMORY_END, MEMORY_START};
 use crate::target::{Address, TileId};
 
+use super::lanes::element_mask;
 use super::rows::RowError;
 
 /// Most words of one ordinary transfer (`target/ipu21.md` §2.4); longer ones are split.
@@ -50,6 +51,9 @@ pub struct Phase {
     sources: Vec<(TileId, Address, u32)>,
     first: Vec<u32>,
     destinations: Vec<(TileId, Address)>,
+    /// Memory elements that are read and written, by tile.
+    read: Vec<u32>,
+    written: Vec<u32>,
 }
 
 /// What is wrong with a transfer.
@@ -149,7 +153,8 @@ pub enum ExchangeError {
 impl Phase {
     /// A phase without transfers on the logical tiles `0..tiles`.
     pub fn new(tiles: u16) -> Phase {
-        Phase { tiles, first: vec![0], ..Phase::default() }
+        let none = vec![0; usize::from(tiles)];
+        Phase { tiles, first: vec![0], read: none.clone(), written: none, ..Phase::default() }
     }
 
     /// Adds a transfer; one that is too long for the fabric is split.
@@ -204,6 +209,12 @@ impl Phase {
         }
         if count > 1 && self.iterations.is_none() {
             self.iterations = Some((count, self.len()));
+        }
+        for address in addresses {
+            self.read[usize::from(source.0)] |= element_mask(*address, words);
+        }
+        for (tile, address) in destinations {
+            self.written[usize::from(tile.0)] |= element_mask(*address, words);
         }
         self.push(source, least, destinations, words, moves);
         Ok(())
@@ -270,9 +281,7 @@ impl Phase {
             if destinations.len() == 1 {
                 return Err(TransferError::OnlyToItself);
             }
-            if super::lanes::element_mask(address, words) & super::lanes::element_mask(*to, words)
-                != 0
-            {
+            if element_mask(address, words) & element_mask(*to, words) != 0 {
                 return Err(TransferError::LoopInElement);
             }
         }
@@ -298,14 +307,13 @@ impl Phase {
     }
 
     /// Pairs of transfers that have to keep the order in which they were added, the earlier first
-    /// (rule D1): one writes what the other reads. Such words are looked for on tiles for which
-    /// `contended` says that a memory element is read and written.
-    pub fn dependences(&self, contended: impl Fn(TileId) -> bool) -> Vec<(usize, usize)> {
-        let writes = self.writes(contended);
+    /// (rule D1): one writes what the other reads.
+    pub fn dependences(&self) -> Vec<(usize, usize)> {
         let mut pairs = vec![];
-        if writes.is_empty() {
+        if !self.contends() {
             return pairs;
         }
+        let writes = self.writes(|tile| self.contended(tile) != 0);
         for index in 0..self.len() {
             let transfer = self.transfer(index);
             let Some(spans) = writes.get(&transfer.source) else { continue };
@@ -336,6 +344,18 @@ impl Phase {
         writes
     }
 
+    /// The memory elements of a tile that the phase both reads and writes: only there must accesses
+    /// keep apart (rule M1).
+    pub fn contended(&self, tile: TileId) -> u32 {
+        let tile = usize::from(tile.0);
+        self.read[tile] & self.written[tile]
+    }
+
+    /// Whether any tile reads and writes one element.
+    pub fn contends(&self) -> bool {
+        (0..self.tiles).any(|tile| self.contended(TileId(tile)) != 0)
+    }
+
     /// Number of tiles.
     pub fn tiles(&self) -> u16 {
         self.tiles
@@ -352,16 +372,20 @@ impl Phase {
     }
 
     /// One transfer.
+    #[inline(always)]
     pub fn transfer(&self, index: usize) -> Transfer<'_> {
         let (source, source_address, words) = self.sources[index];
         let range = self.first[index] as usize..self.first[index + 1] as usize;
         let destinations = &self.destinations[range];
-        let offsets = if self.moving.binary_search(&index).is_ok() {
-            self.offsets[&source].as_slice()
-        } else {
-            &[0]
-        };
+        let offsets = self.offsets_of(source, index);
         Transfer { source, source_address, offsets, destinations, words }
+    }
+
+    fn offsets_of(&self, source: TileId, index: usize) -> &[u32] {
+        if !self.moving.is_empty() && self.moving.binary_search(&index).is_ok() {
+            return &self.offsets[&source];
+        }
+        &[0]
     }
 
     /// Iterations of the enclosing loop; 1 without one.

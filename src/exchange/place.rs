@@ -147,9 +147,38 @@ pub fn place(
             events[*index as usize] = event;
         }
     }
-    let doubled = |tile: &TileId| board.tile(*tile).controls.doubled();
-    let doubled = (0..jobs.tiles()).map(TileId).filter(doubled).collect();
-    Some(Placed { events, doubled })
+    Some(Placed { events, doubled: board.doubled() })
+}
+
+/// Places jobs that are [`Jobs::free`] between others that keep their events. One that cannot keep it,
+/// as its memory is in use then, is placed anew, too; `order` says in which order those are.
+pub fn place_between(
+    jobs: &Jobs,
+    kept: &mut [Option<u32>],
+    order: impl FnOnce(&mut Vec<u32>),
+) -> Placed {
+    // None of those placed anew may meet another control: what was encoded stays so.
+    let cares = vec![Care::Alone; jobs.tiles().into()];
+    let mut board = Board::new(jobs, Rules::All(&cares));
+    let mut events = vec![0; jobs.len()];
+    for (index, kept) in kept.iter_mut().enumerate() {
+        let (job, ends) = (jobs.job(index), jobs.ends(index));
+        *kept = kept.filter(|event| !board.accesses_conflict(job, ends, *event));
+        if let Some(event) = *kept {
+            board.occupy(job, ends, event);
+            events[index] = event;
+        }
+    }
+    let is_loose = |index: &u32| kept[*index as usize].is_none();
+    let mut loose: Vec<u32> = (0..jobs.len() as u32).filter(is_loose).collect();
+    order(&mut loose);
+    for index in loose {
+        let (job, ends) = (jobs.job(index as usize), jobs.ends(index as usize));
+        let event = board.earliest(job, ends, job.natural);
+        board.occupy(job, ends, event);
+        events[index as usize] = event;
+    }
+    Placed { events, doubled: board.doubled() }
 }
 
 /// What jobs that start at `events` are for a row.
@@ -187,18 +216,34 @@ impl<'a> Board<'a> {
         &mut self.tiles[usize::from(tile.0)]
     }
 
+    /// Tiles at which two controls take effect at once.
+    fn doubled(&self) -> Vec<TileId> {
+        let tiles = self.tiles.iter().zip(0..);
+        let doubled = tiles.filter(|(tile, _)| tile.controls.doubled());
+        doubled.map(|(_, number)| TileId(number)).collect()
+    }
+
+    /// Whether a job that starts at `event` would read or write what is written or read then.
+    fn accesses_conflict(&self, job: &Job, ends: &[End], event: u32) -> bool {
+        let writes = &self.tile(job.source).writes;
+        writes.conflict(event, job.sender_horizon(event), job.mask).is_some()
+            || ends.iter().any(|end| {
+                let (start, last) = write_span(job, end, event);
+                self.tile(end.tile).reads.conflict(start, last, end.mask).is_some()
+            })
+    }
+
     /// The earliest start from `from` on that all lanes, controls and elements admit.
     fn earliest(&mut self, job: &Job, ends: &[End], from: u32) -> u32 {
         let mut event = self.sender_earliest(job, from);
-        let mut agreed = 1;
-        for end in ends.iter().map(Some).chain([None]).cycle() {
-            if agreed > ends.len() {
-                break;
-            }
-            let admitted = match end {
+        // Asked in turn until all agree, the sender after the receivers.
+        let (mut agreed, mut next) = (1, 0);
+        while agreed <= ends.len() {
+            let admitted = match ends.get(next) {
                 Some(end) => self.receiver_earliest(job, end, event),
                 None => self.sender_earliest(job, event),
             };
+            next = if next == ends.len() { 0 } else { next + 1 };
             agreed = if admitted == event { agreed + 1 } else { 1 };
             event = admitted;
         }
@@ -208,20 +253,21 @@ impl<'a> Board<'a> {
     /// The earliest start that the sender's tile admits.
     fn sender_earliest(&mut self, job: &Job, from: u32) -> u32 {
         let busy = lane_end(job, from) - from;
+        let controls = self.rules != Rules::Lanes;
         settle(from, |from| {
-            let mut event = self.tile(job.source).transmit.earliest(from, busy);
-            if job.paired {
-                let partner = self.tile(job.source.partner());
-                event = partner.transmit.earliest(event, busy);
-            }
-            if self.rules != Rules::Lanes {
-                event = self.tile_mut(job.source).admit_start(event);
-            }
-            let tile = self.tile(job.source);
+            let tile = self.tile_mut(job.source);
+            let free = tile.transmit.earliest(from, busy);
+            let mut event = if controls { tile.admit_start(free) } else { free };
             if let Some(base) = job.base {
-                event = tile.admit_base(event, base, busy, self.rules != Rules::Lanes);
+                event = tile.admit_base(event, base, busy, controls);
             }
-            tile.writes.conflict(event, job.sender_horizon(event), job.mask).unwrap_or(event)
+            if let Some(end) = tile.writes.conflict(event, job.sender_horizon(event), job.mask) {
+                event = end;
+            }
+            if job.paired {
+                event = self.tile(job.source.partner()).transmit.earliest(event, busy);
+            }
+            (free, event)
         })
     }
 
@@ -234,14 +280,15 @@ impl<'a> Board<'a> {
         settle(from, |from| {
             let window = from.wrapping_add_signed(end.window);
             let found = tile.receive.earliest(window.saturating_sub(before), length) + before;
-            let mut event = from + found.saturating_sub(window);
+            let free = from + found.saturating_sub(window);
+            let mut event = free;
             if let Rules::All(cares) = rules {
                 let care = cares[usize::from(end.tile.0)];
                 event += tile.admit_receive(job, end, found.max(window), care, uniform);
             }
             let (start, last) = write_span(job, end, event);
-            let free = tile.reads.conflict(start, last, end.mask);
-            event + free.map_or(0, |free| free - start)
+            let read = tile.reads.conflict(start, last, end.mask);
+            (free, event + read.map_or(0, |end| end - start))
         })
     }
 
@@ -278,13 +325,16 @@ impl<'a> Board<'a> {
     }
 }
 
-/// The first event from `from` on that `earliest` leaves where it is.
-fn settle(from: u32, mut earliest: impl FnMut(u32) -> u32) -> u32 {
+/// The first event from `from` on that `earliest` leaves where it is. That gives the first event at
+/// which the lane is free, and the one that it comes to from there: if they are the same, it would
+/// leave that one.
+#[inline]
+fn settle(from: u32, mut earliest: impl FnMut(u32) -> (u32, u32)) -> u32 {
     let mut event = from;
     loop {
-        let next = earliest(event);
-        if next == event {
-            return event;
+        let (free, next) = earliest(event);
+        if next == free {
+            return next;
         }
         event = next;
     }

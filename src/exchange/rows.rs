@@ -4,13 +4,13 @@
 //! Two controls at one event need a two-word instruction at an even place. Where the place comes
 //! out odd, the nearest instruction before it that can be split in two is split.
 
-use crate::target::instruction::{BASE_WRITE, MOVING_REGISTER, ZERO_REGISTER, special};
-use crate::target::topology::{paired_selector, paired_time};
+use crate::target::instruction::{BASE_WRITE, Encoded, MOVING_REGISTER, ZERO_REGISTER, special};
+use crate::target::topology::{direction, paired_selector, paired_time};
 use crate::target::{
     Bytes, Control, Instruction, NO_SOURCE, Pic, TileId, Xpic, route, time_to_mux,
 };
 
-use super::joins::Joins;
+use super::joins;
 use super::phase::{Phase, Transfer};
 use super::place::Start;
 
@@ -104,12 +104,11 @@ struct Plan<'a> {
 /// All tiles whose rows have no encoding.
 pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
     let mut plans = Plans::new(phase, starts);
-    let joins = Joins::new(phase);
     let mut writer = Writer::default();
     let (mut rows, mut failed) = (vec![], vec![]);
     for tile in (0..phase.tiles()).map(TileId) {
         let Some(plan) = plans.of(tile) else { continue };
-        match writer.shorter(&plan, &joins) {
+        match writer.shorter(&plan, phase) {
             Ok(()) => {
                 let base = plan.sends.first().map(|send| send.base).unwrap_or_default();
                 rows.push(Row { tile, words: writer.finish(), horizon: plan.horizon, base });
@@ -150,16 +149,15 @@ pub struct RowBytes {
 /// is the largest; a row without an encoding counts nothing.
 pub fn bytes(phase: &Phase, starts: &[Start]) -> (RowBytes, TileId) {
     let mut plans = Plans::new(phase, starts);
-    let joins = Joins::new(phase);
     let mut writer = Writer::default();
     let mut found = (RowBytes::default(), TileId(0));
     for tile in (0..phase.tiles()).map(TileId) {
         let Some(plan) = plans.of(tile) else { continue };
-        if writer.shorter(&plan, &joins).is_err() {
+        if writer.shorter(&plan, phase).is_err() {
             continue;
         }
         // The last word returns.
-        let bytes = Bytes(4 * (writer.length as u32 + 1));
+        let bytes = Bytes(4 * (writer.words.len() as u32 + 1));
         found.0.total += bytes;
         if bytes > found.0.largest {
             (found.0.largest, found.1) = (bytes, tile);
@@ -177,6 +175,26 @@ struct Plans {
     /// Where a tile's sends and receives end.
     ends: Vec<(u32, u32)>,
     horizons: Vec<u32>,
+    /// One tile's in time order.
+    sorted: Sorted,
+}
+
+/// What one tile does in time order, kept for its memory.
+#[derive(Default)]
+struct Sorted {
+    keys: Vec<u64>,
+    sends: Vec<Send>,
+    receives: Vec<Receive>,
+}
+
+/// Sorts by event. Events with places are sorted instead of what lies there: that is less to move, and
+/// without a branch.
+fn sort<T: Copy>(items: &[T], event: impl Fn(&T) -> u32, keys: &mut Vec<u64>, into: &mut Vec<T>) {
+    keys.clear();
+    keys.extend(items.iter().zip(0..).map(|(item, at)| u64::from(event(item)) << 32 | at));
+    keys.sort_unstable();
+    into.clear();
+    into.extend(keys.iter().map(|key| items[*key as u32 as usize]));
 }
 
 impl Plans {
@@ -199,6 +217,7 @@ impl Plans {
             receives: vec![Receive::default(); receives as usize],
             ends,
             horizons: vec![0; tiles],
+            sorted: Sorted::default(),
         };
         for (index, start) in starts.iter().enumerate() {
             plans.add(index as u32, &phase.transfer(index), *start);
@@ -251,18 +270,21 @@ impl Plans {
         let horizon = self.horizons[at];
         let first = at.checked_sub(1).map_or((0, 0), |before| self.ends[before]);
         let end = self.ends[at];
-        let sends = &mut self.sends[first.0 as usize..end.0 as usize];
-        sends.sort_unstable_by_key(|send| send.start);
-        let receives = &mut self.receives[first.1 as usize..end.1 as usize];
-        receives.sort_unstable_by_key(|receive| receive.window);
-        (horizon > 0).then_some(Plan { tile, sends, receives, horizon })
+        if horizon == 0 {
+            return None;
+        }
+        let Sorted { keys, sends, receives } = &mut self.sorted;
+        sort(&self.sends[first.0 as usize..end.0 as usize], |send| send.start, keys, sends);
+        let received = &self.receives[first.1 as usize..end.1 as usize];
+        sort(received, |receive| receive.window, keys, receives);
+        Some(Plan { tile, sends, receives, horizon })
     }
 }
 
 /// Directions and width of a send (`target/ipu21.md` §1.3).
 fn sctl(transfer: &Transfer<'_>, paired: bool) -> u8 {
     let (first, _) = transfer.destinations[0];
-    let direction = route(transfer.source, first).direction as u8;
+    let direction = direction(transfer.source, first) as u8;
     match (paired, transfer.destinations.len()) {
         (false, 1) => direction,
         (false, _) => 3,
@@ -301,10 +323,10 @@ impl Receive {
         &self,
         tile: TileId,
         [before, after]: [Option<&Receive>; 2],
-        controls: &mut Vec<(u32, Control)>,
+        controls: &mut Vec<(u32, Xpic)>,
     ) {
         let end = self.window + self.items;
-        let select = |paired, source| Control::Xpic(Xpic { paired, source });
+        let select = |paired, source| Xpic { paired, source };
         if self.paired {
             if route(self.source, tile).destination_is_early {
                 let selector = paired_selector(self.source, tile);
@@ -332,13 +354,13 @@ impl Receive {
         tile: TileId,
         before: Option<&Receive>,
         continuing: bool,
-        controls: &mut Vec<(u32, Control)>,
+        controls: &mut Vec<(u32, Pic)>,
     ) {
         let arrival = self.window + Receive::gap(tile);
-        let pointer = Control::Pic(Pic { format: false, value: self.address / 4 });
+        let pointer = Pic { format: false, value: self.address / 4 };
         if self.paired {
-            let format = |value| Control::Pic(Pic { format: true, value });
-            controls.push((arrival - 1, format(route(self.source, tile).direction as u32)));
+            let format = |value| Pic { format: true, value };
+            controls.push((arrival - 1, format(direction(self.source, tile) as u32)));
             controls.push((arrival + 1, pointer));
             controls.push((arrival - 1 + self.items, format(0)));
             return;
@@ -351,19 +373,29 @@ impl Receive {
     }
 }
 
-/// Instructions of a row so far. One writer writes all rows of a phase, to keep its memory.
+/// A row so far. One writer writes all rows of a phase, to keep its memory.
 #[derive(Default)]
 struct Writer {
-    controls: Vec<(u32, Control)>,
+    xpics: Vec<(u32, Xpic)>,
+    pics: Vec<(u32, Pic)>,
     groups: Vec<Group>,
     sends: Vec<Send>,
-    instructions: Vec<Instruction>,
-    /// Words of all instructions so far.
-    length: usize,
+    words: Vec<u32>,
     /// Events of all instructions so far.
     cursor: u32,
+    /// Direction of the last send.
+    sctl: u8,
     /// The last instruction that can be split in two and has no pair after it.
-    splittable: Option<usize>,
+    splittable: Option<Splittable>,
+}
+
+/// An instruction that can be split in two.
+struct Splittable {
+    instruction: Instruction,
+    /// Its first word.
+    at: usize,
+    /// Direction of the send that it is or continues.
+    sctl: u8,
 }
 
 /// Longest plain delay, and delays before a pointer and a source control (§2.4).
@@ -377,17 +409,17 @@ const MORE_ITEMS: u32 = 4096;
 impl Writer {
     /// Writes the row that these addresses allow, or else the longer one that fits all addresses: that
     /// one is known to have an encoding.
-    fn shorter(&mut self, plan: &Plan<'_>, joins: &Joins<'_>) -> Result<(), RowError> {
-        self.write(plan, Some(joins)).or_else(|_| self.write(plan, None))
+    fn shorter(&mut self, plan: &Plan<'_>, phase: &Phase) -> Result<(), RowError> {
+        self.write(plan, Some(phase)).or_else(|_| self.write(plan, None))
     }
 
-    /// Begins anew with a tile's row; with `joins`, pointers that continue are left out (rule R5), and
-    /// messages that continue one another become one.
-    fn write(&mut self, plan: &Plan<'_>, joins: Option<&Joins<'_>>) -> Result<(), RowError> {
-        self.instructions.clear();
-        (self.length, self.cursor, self.splittable) = (0, 0, None);
-        self.group(plan, joins.is_some());
-        self.join(plan.sends, joins);
+    /// Begins anew with a tile's row; knowing the phase's addresses, pointers that continue are left out
+    /// (rule R5), and messages that continue one another become one.
+    fn write(&mut self, plan: &Plan<'_>, phase: Option<&Phase>) -> Result<(), RowError> {
+        self.words.clear();
+        (self.cursor, self.sctl, self.splittable) = (0, 0, None);
+        self.group(plan, phase.is_some());
+        self.join(plan.sends, phase);
         let groups = std::mem::take(&mut self.groups);
         let sends = std::mem::take(&mut self.sends);
         let written = self.sends_and_gaps(&Plan { sends: &sends, ..*plan }, &groups);
@@ -395,12 +427,12 @@ impl Writer {
         written.map_err(|event| RowError { tile: plan.tile, event })
     }
 
-    fn join(&mut self, sends: &[Send], joins: Option<&Joins<'_>>) {
+    fn join(&mut self, sends: &[Send], phase: Option<&Phase>) {
         self.sends.clear();
         for send in sends {
             let last = self.sends.last_mut().filter(|last| {
                 last.continues(send)
-                    && joins.is_some_and(|joins| joins.admit(last.transfer, send.transfer))
+                    && phase.is_some_and(|phase| joins::admit(phase, last.transfer, send.transfer))
             });
             match last {
                 Some(last) => last.items += send.items,
@@ -433,52 +465,57 @@ impl Writer {
 
     /// All controls, grouped by event.
     fn group(&mut self, plan: &Plan<'_>, continuing: bool) {
-        self.controls.clear();
-        let before = |index: usize| index.checked_sub(1).map(|before| &plan.receives[before]);
+        self.xpics.clear();
+        self.pics.clear();
         for (index, receive) in plan.receives.iter().enumerate() {
-            let beside = [before(index), plan.receives.get(index + 1)];
-            receive.sources(plan.tile, beside, &mut self.controls);
+            let before = index.checked_sub(1).map(|before| &plan.receives[before]);
+            let beside = [before, plan.receives.get(index + 1)];
+            receive.sources(plan.tile, beside, &mut self.xpics);
+            receive.pics(plan.tile, before, continuing, &mut self.pics);
         }
-        for (index, receive) in plan.receives.iter().enumerate() {
-            receive.pics(plan.tile, before(index), continuing, &mut self.controls);
-        }
-        // Two runs, nearly: a stable sort merges them.
-        self.controls.sort_by_key(|control| control.0);
+        // Sorted already but for 64-bit messages.
+        self.xpics.sort_by_key(|xpic| xpic.0);
+        self.pics.sort_by_key(|pic| pic.0);
         self.groups.clear();
-        for &(event, control) in &self.controls {
-            if self.groups.last().is_none_or(|last| last.event != event) {
-                self.groups.push(Group { event, ..Group::default() });
-            }
-            if let Some(group) = self.groups.last_mut() {
-                match control {
-                    Control::Pic(pic) => group.pic = Some(pic),
-                    Control::Xpic(xpic) => group.xpic = Some(xpic),
-                }
-            }
+        let (mut xpics, mut pics) = (self.xpics.iter().peekable(), self.pics.iter().peekable());
+        while let Some(event) =
+            xpics.peek().into_iter().map(|xpic| xpic.0).chain(pics.peek().map(|pic| pic.0)).min()
+        {
+            let xpic = xpics.next_if(|xpic| xpic.0 == event).map(|xpic| xpic.1);
+            let pic = pics.next_if(|pic| pic.0 == event).map(|pic| pic.1);
+            self.groups.push(Group { event, pic, xpic });
         }
     }
 
+    // Where it is used the kind of instruction is known, so that little of this is left.
+    #[inline(always)]
     fn push(&mut self, instruction: Instruction) {
+        use Instruction as I;
+        if let I::Send { sctl, .. } | I::SendOff { sctl, .. } | I::SendPicp { sctl, .. } =
+            instruction
+        {
+            self.sctl = sctl;
+        }
         let events = instruction.events().unwrap_or(0);
-        let put = matches!(instruction, Instruction::Put { .. });
-        if events >= 2 && !put {
-            self.splittable = Some(self.instructions.len());
-        } else if matches!(instruction, Instruction::SendPicp { .. }) {
+        if events >= 2 && !matches!(instruction, I::Put { .. }) {
+            let (at, sctl) = (self.words.len(), self.sctl);
+            self.splittable = Some(Splittable { instruction, at, sctl });
+        } else if matches!(instruction, I::SendPicp { .. }) {
             self.splittable = None;
         }
         self.cursor += events;
-        self.length += instruction.words();
-        self.instructions.push(instruction);
+        encoded(instruction).as_slice().iter().for_each(|word| self.words.push(*word));
     }
 
     /// A two-control instruction: makes sure that it lies at an even word.
     fn push_pair(&mut self, instruction: Instruction, event: u32) -> Result<(), u32> {
-        if !self.length.is_multiple_of(2) {
-            let at = self.splittable.take().ok_or(event)?;
-            let (first, rest) = split(self.instructions[at], self.sctl_at(at));
-            self.instructions[at] = first;
-            self.instructions.insert(at + 1, rest);
-            self.length += 1;
+        if !self.words.len().is_multiple_of(2) {
+            let Splittable { instruction, at, sctl } = self.splittable.take().ok_or(event)?;
+            let (first, rest) = split(instruction, sctl);
+            let (first, rest) = (encoded(first), encoded(rest));
+            let end = at + first.as_slice().len();
+            self.words[at..end].copy_from_slice(first.as_slice());
+            self.words.splice(end..end, rest.as_slice().iter().copied());
         }
         // Whatever stands before the pair must keep its place from now on.
         self.splittable = None;
@@ -497,17 +534,6 @@ impl Writer {
         };
         self.push(Instruction::Put { register, special: special::OUTGOING_BASE });
         Ok(())
-    }
-
-    /// The direction in which the send that instruction `at` continues goes.
-    fn sctl_at(&self, at: usize) -> u8 {
-        let sctl = |instruction: &Instruction| match instruction {
-            Instruction::Send { sctl, .. }
-            | Instruction::SendOff { sctl, .. }
-            | Instruction::SendPicp { sctl, .. } => Some(*sctl),
-            _ => None,
-        };
-        self.instructions[..=at].iter().rev().find_map(sctl).unwrap_or(0)
     }
 
     fn delay_to(&mut self, event: u32) {
@@ -586,13 +612,13 @@ impl Writer {
 
     fn finish(&mut self) -> Vec<u32> {
         self.push(RETURN);
-        let mut words = Vec::with_capacity(self.length);
-        for instruction in &self.instructions {
-            let encoded = instruction.encode().expect("every field was kept inside its range");
-            words.extend_from_slice(encoded.as_slice());
-        }
-        words
+        self.words.clone()
     }
+}
+
+#[inline(always)]
+fn encoded(instruction: Instruction) -> Encoded {
+    instruction.encode().expect("every field was kept inside its range")
 }
 
 /// The same events in two instructions; the instruction has at least two. A controlled send does

@@ -29,7 +29,7 @@ fn budget(work: usize) -> usize {
 const LONG: u32 = 64;
 /// Jobs and receivers from which on a fast schedule keeps all controls apart: that costs events, but
 /// then few rows have to be tried, those with two controls of one message at once.
-const MANY: usize = 20_000;
+pub(super) const MANY: usize = 20_000;
 /// Jobs and receivers from which on every schedule is a fast one.
 const ENORMOUS: usize = 2_000_000;
 /// Jobs and receivers up to which messages are moved about, the most moves, and the most jobs and

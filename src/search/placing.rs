@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
-use crate::exchange::lanes::contended;
 use crate::exchange::{self, Effort, ExchangeError, Options, Phase, Scheduled, Taken, Width};
 use crate::plan::{ExchangeMode, StoragePlan};
 use crate::program::{Addresses, BufferId, Program, StepKind};
@@ -120,7 +119,7 @@ impl Placing<'_> {
                 continue;
             }
             let phase = self::phase(self.program, *step, &placed.addresses)?;
-            if contended(&phase).iter().any(|elements| *elements != 0) {
+            if phase.contends() {
                 found.push((Reverse(excess), *step));
             }
         }

@@ -175,6 +175,7 @@ impl Instruction {
     }
 
     /// Events by which a row's clock advances; `None` for what does not belong into a row.
+    #[inline]
     pub fn events(&self) -> Option<u32> {
         match *self {
             Instruction::Delay { events }
@@ -193,6 +194,7 @@ impl Instruction {
     ///
     /// # Errors
     /// If an operand does not fit its field.
+    #[inline(always)]
     pub fn encode(&self) -> Result<Encoded, EncodeError> {
         use Instruction as I;
         let word = match *self {

@@ -39,13 +39,26 @@ pub struct Route {
     pub destination_is_early: bool,
 }
 
-impl TileId {
-    /// The chip's number of this tile; the tile must exist.
-    pub fn physical(self) -> PhysicalTile {
-        let pair = self.0 / 2;
+/// The chip's number of every tile: a look takes less than working it out.
+static PHYSICAL: [PhysicalTile; TILES as usize] = {
+    let mut numbers = [PhysicalTile(0); TILES as usize];
+    let mut tile = 0;
+    while tile < TILES {
+        let pair = tile / 2;
         let (strip, j) = (pair / ROWS, pair % ROWS);
         let row = if strip.is_multiple_of(2) { j } else { ROWS - 1 - j };
-        PhysicalTile(64 * row + 4 * (strip / 2) + 2 * (self.0 % 2) + strip % 2)
+        let number = 64 * row + 4 * (strip / 2) + 2 * (tile % 2) + strip % 2;
+        numbers[tile as usize] = PhysicalTile(number);
+        tile += 1;
+    }
+    numbers
+};
+
+impl TileId {
+    /// The chip's number of this tile; the tile must exist.
+    #[inline]
+    pub fn physical(self) -> PhysicalTile {
+        PHYSICAL[usize::from(self.0)]
     }
 
     /// The other member of the exchange pair.
@@ -132,6 +145,15 @@ fn physical_time(s: PhysicalTile, d: PhysicalTile) -> i32 {
         - 31
 }
 
+/// The direction in which a send from `source` reaches `destination`.
+pub fn direction(source: TileId, destination: TileId) -> Direction {
+    towards(hops(source.physical(), destination.physical()))
+}
+
+fn towards(hops: i32) -> Direction {
+    if hops >= 0 { Direction::One } else { Direction::Two }
+}
+
 /// T: the receiver's mux must be switched this many events and one after the send begins.
 pub fn time_to_mux(source: TileId, destination: TileId) -> i32 {
     physical_time(source.physical(), destination.physical())
@@ -151,7 +173,7 @@ pub fn route(source: TileId, destination: TileId) -> Route {
     Route {
         hops,
         displacement: 6 * hops + lane_offset(d),
-        direction: if hops >= 0 { Direction::One } else { Direction::Two },
+        direction: towards(hops),
         time_to_mux,
         write_latency: (time_to_mux + 53 + 2 * d.row() as i32) as u32,
         paired_time: time_to_mux.max(partner),

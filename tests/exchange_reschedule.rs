@@ -1,0 +1,120 @@
+//! Schedules of phases of which few transfers changed, against the independent checker and against
+//! schedules of the whole phases.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
+use ipu_tune::exchange::{Effort, Options, Phase, Scheduled, reschedule, schedule};
+use ipu_tune::target::{Address, TileId};
+
+#[path = "common/changed.rs"]
+mod changed;
+use changed::{Numbers, changed};
+
+const TILES: u16 = 32;
+
+/// 500 messages to single tiles and to pairs of tiles, read from `sources` on.
+fn traffic(numbers: &mut Numbers, sources: u32) -> Phase {
+    let mut phase = Phase::new(TILES);
+    let mut free = [0x80000; TILES as usize];
+    for _ in 0..500 {
+        let source = numbers.below(TILES.into()) as u16;
+        let first = numbers.below(TILES.into()) as u16;
+        let words = 4 + 2 * numbers.below(20) as u32;
+        let pair = numbers.below(3) == 0;
+        let tiles = if pair { vec![first & !1, first | 1] } else { vec![first] };
+        if tiles.contains(&source) {
+            continue;
+        }
+        let place = |tile: &u16| {
+            let free = &mut free[usize::from(*tile)];
+            let at = Address(*free);
+            *free += 4 * words;
+            (TileId(*tile), at)
+        };
+        let to: Vec<(TileId, Address)> = tiles.iter().map(place).collect();
+        phase.add(TileId(source), Address(sources), &to, words).unwrap();
+    }
+    phase
+}
+
+/// The horizon that the checker finds.
+fn checked(phase: &Phase, scheduled: &Scheduled) -> u32 {
+    let row = |row: &'_ ipu_tune::exchange::Row| (row.tile, row.words.clone());
+    let made: Vec<(TileId, Vec<u32>)> = scheduled.rows.iter().map(row).collect();
+    let rows: Vec<TileRow<'_>> =
+        made.iter().map(|(tile, words)| TileRow { tile: *tile, address: 0x4c000, words }).collect();
+    let mut wanted = vec![];
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
+            tile: *tile,
+            to: to.0,
+            words: transfer.words,
+            source: transfer.source,
+            from: transfer.source_address.0,
+        }));
+    }
+    check_phase(phase.tiles(), &rows, &wanted).unwrap().get().horizon
+}
+
+#[test]
+fn few_changes_lead_to_checked_schedules_that_end_hardly_later() {
+    let options = Options { effort: Effort::Trial, ..Options::default() };
+    let (mut found, mut tried, mut ratios) = (0, 0, 0.0);
+    for seed in 0..12 {
+        let mut numbers = Numbers(seed);
+        // Far from all that is written, or in the same memory element.
+        let sources = [0x60000, 0x83000][seed as usize % 2];
+        let phase = traffic(&mut numbers, sources);
+        assert_eq!(phase.contends(), sources == 0x83000);
+        let previous = schedule(&phase, &options).unwrap().schedule;
+        for thousandths in [10, 30, 50] {
+            let new = changed(&phase, thousandths, &mut numbers);
+            tried += 1;
+            let Some(again) = reschedule(&new, &phase, &previous, &options).unwrap() else {
+                continue;
+            };
+            found += 1;
+            assert_eq!(checked(&new, &again), again.schedule.horizon);
+            let whole = schedule(&new, &options).unwrap().schedule;
+            assert_eq!((again.schedule.bound, again.schedule.shape), (whole.bound, whole.shape));
+            ratios += f64::from(again.schedule.horizon) / f64::from(whole.horizon);
+        }
+    }
+    assert!(3 * found > 2 * tried, "{found} of {tried}");
+    let mean = ratios / f64::from(found);
+    assert!(mean < 1.05, "{mean}");
+}
+
+#[test]
+fn what_did_not_change_keeps_its_events() {
+    let phase = traffic(&mut Numbers(7), 0x60000);
+    let previous = schedule(&phase, &Options::default()).unwrap().schedule;
+    let same = reschedule(&phase, &phase, &previous, &Options::default()).unwrap().unwrap();
+    assert_eq!(same.schedule.starts, previous.starts);
+    // Another transfer in front of all others, between tiles that have little to do.
+    let mut longer = Phase::new(TILES);
+    longer.add(TileId(0), Address(0x60000), &[(TileId(9), Address(0x90000))], 4).unwrap();
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let to = transfer.destinations;
+        longer.add(transfer.source, transfer.source_address, to, transfer.words).unwrap();
+    }
+    let more = reschedule(&longer, &phase, &previous, &Options::default()).unwrap().unwrap();
+    assert_eq!(more.schedule.starts[1..], previous.starts);
+    assert_eq!(checked(&longer, &more), more.schedule.horizon);
+}
+
+#[test]
+fn a_phase_that_is_another_is_scheduled_as_a_whole() {
+    let (one, other) = (traffic(&mut Numbers(1), 0x60000), traffic(&mut Numbers(2), 0x60000));
+    let previous = schedule(&one, &Options::default()).unwrap().schedule;
+    assert_eq!(reschedule(&other, &one, &previous, &Options::default()), Ok(None));
+    // A message that passes on what another one brings has to wait for it.
+    let mut chain = Phase::new(TILES);
+    let to = |tile: u16, at: u32| [(TileId(tile), Address(at))];
+    chain.add(TileId(0), Address(0x60000), &to(2, 0x90000), 16).unwrap();
+    chain.add(TileId(2), Address(0x90000), &to(4, 0xa0000), 16).unwrap();
+    let previous = schedule(&chain, &Options::default()).unwrap().schedule;
+    assert_eq!(reschedule(&chain, &chain, &previous, &Options::default()), Ok(None));
+}
