@@ -35,7 +35,7 @@ pub(super) fn compact(items: &Items) -> Option<Vec<u32>> {
         if !construct(&mut stack, 0..items.len(), key) {
             continue;
         }
-        stack.tighten(ROUNDS);
+        stack.tighten(live, ROUNDS);
         let bytes = stack.bytes();
         if best.as_ref().is_none_or(|(least, _)| bytes < *least) {
             best = Some((bytes, stack.into_addresses()));
@@ -69,7 +69,7 @@ pub(super) fn tighten(items: &Items, addresses: &[u32]) -> Vec<u32> {
     let rules = Rules::of(items);
     let mut stack = Stack::new(&rules, &items.sizes);
     stack.fill(addresses.iter().copied().enumerate());
-    stack.tighten(ROUNDS);
+    stack.tighten(most_live(items), ROUNDS);
     stack.into_addresses()
 }
 

@@ -263,23 +263,33 @@ impl<'a> Stack<'a> {
         alone
     }
 
-    /// Moves items while that saves bytes, the highest first, in a number of rounds at most.
-    pub(super) fn tighten(&mut self, rounds: usize) {
+    /// Moves items while that saves bytes and more than a goal are taken, the highest first, in a
+    /// number of rounds at most.
+    pub(super) fn tighten(&mut self, goal: u64, rounds: usize) {
+        let mut bytes = self.bytes();
+        let mut alone = self.alone();
+        // Items that cannot save anything where all others lie now.
+        let mut settled = vec![false; self.at.len()];
         for _ in 0..rounds {
-            let mut alone = self.alone();
-            let mut moved = false;
             let highest_first: Vec<usize> = self.order.iter().rev().copied().collect();
+            let mut moved = false;
             for item in highest_first {
+                if bytes <= goal {
+                    return;
+                }
                 // What lies where others do takes nothing that could be saved.
-                if alone[item] == 0 {
+                if alone[item] == 0 || settled[item] {
                     continue;
                 }
-                if let Some((at, bytes)) = self.cheapest(item)
-                    && bytes < alone[item]
+                settled[item] = true;
+                if let Some((at, new)) = self.cheapest(item)
+                    && new < alone[item]
                 {
+                    bytes -= u64::from(alone[item] - new);
                     self.remove(item);
                     self.put(item, at);
                     alone = self.alone();
+                    settled.fill(false);
                     moved = true;
                 }
             }

@@ -21,7 +21,7 @@ const WORTH: u64 = 100;
 
 /// Kinds that are placed anew: those that waste the most on all of their tiles. Each costs some 0.2 ms,
 /// and the gain falls (`results/storage.md`).
-const ANEW: usize = 32;
+const ANEW: usize = 16;
 
 /// A kind of tiles, and where its pieces lie.
 pub(super) struct Kind<'a> {
@@ -89,7 +89,7 @@ impl<'a> Tailor<'a> {
         let mut stack = Stack::new(&self.rules, &sizes);
         stack.fill(kind.items().zip(kind.addresses.iter().copied()));
         if wasted(&stack, live) > 0 {
-            stack.tighten(ROUNDS);
+            stack.tighten(enough(live), ROUNDS);
             kind.take(&stack, wasted(&stack, live));
         }
     }
@@ -101,7 +101,7 @@ impl<'a> Tailor<'a> {
         for key in ORDERS {
             let mut stack = Stack::new(&self.rules, &sizes);
             if construct(&mut stack, kind.items(), key) {
-                stack.tighten(ROUNDS);
+                stack.tighten(enough(live), ROUNDS);
                 let wasted = wasted(&stack, live);
                 if wasted < kind.wasted {
                     kind.take(&stack, wasted);
@@ -132,8 +132,13 @@ impl<'a> Tailor<'a> {
     }
 }
 
+/// Bytes that are few enough.
+fn enough(live: u64) -> u64 {
+    live + live / WORTH
+}
+
 /// Bytes beyond those that live, 0 if that is not worth the work.
 fn wasted(stack: &Stack<'_>, live: u64) -> u64 {
     let bytes = stack.bytes();
-    if bytes > live + live / WORTH { bytes - live } else { 0 }
+    if bytes > enough(live) { bytes - live } else { 0 }
 }
