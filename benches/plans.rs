@@ -7,10 +7,10 @@
 //! `STORAGE=automatic` places every plan without the wish that what a tile reads and writes in one
 //! exchange lie apart, which leaves it to the step after scheduling to move what holds phases up.
 //!
-//! `POINTERS=1` prints instead what receive pointers that continue (rule R5) could save at most: a
-//! schedule holds with a pointer for every receive, and its bound counts no pointer at all, so nothing
-//! that is done about pointers saves more than the events above the bound. Only phases count in which
-//! some tile receives into several buffers: inside one buffer, pointers continue already.
+//! `POINTERS=1` prints instead what receive pointers that continue (rule R5 of `target/ipu21.md` §2.5)
+//! could save if a tile's buffers of one phase lay side by side: inside one buffer they continue
+//! already. A pointer takes one event of its tile's row, beside the words that arrive meanwhile; the
+//! events above the bound, which counts no pointer at all, are more than anything can save.
 //!
 //! First fit in order of size is asked for the fullest tile beside it.
 #![expect(
@@ -132,9 +132,9 @@ fn print_pointers(name: &str, built: &Built) {
             excess += schedule.horizon - schedule.bound;
         }
     }
-    let part = 100.0 * f64::from(excess) / f64::from(events.max(1));
+    let part = 100.0 * joined as f64 / f64::from(events.max(1));
     println!(
-        "| {name} | {} | {phases} | {joined} | {events} | {excess} | {part:.2} % |",
+        "| {name} | {} | {phases} | {joined} | {events} | {part:.3} % | {excess} |",
         built.phases.len()
     );
 }
@@ -187,7 +187,7 @@ fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     if std::env::var_os("POINTERS").is_some() {
         println!(
-            "| model | phases | with several buffers on a tile | pointers that buffers side by side leave out, on the tile with the most | events | above the bound in these phases | … of all |"
+            "| model | phases | with several buffers on a tile | pointers that buffers side by side leave out, on the tile with the most | events | part of them | events above the bound in these phases |"
         );
         println!("|---|---|---|---|---|---|---|");
     } else {
