@@ -7,6 +7,11 @@
 //! `STORAGE=automatic` places every plan without the wish that what a tile reads and writes in one
 //! exchange lie apart, which leaves it to the step after scheduling to move what holds phases up.
 //!
+//! `POINTERS=1` prints instead what receive pointers that continue (rule R5 of `target/ipu21.md` §2.5)
+//! could save if a tile's buffers of one phase lay side by side: inside one buffer they continue
+//! already. A pointer takes one event of its tile's row, beside the words that arrive meanwhile; the
+//! events above the bound, which counts no pointer at all, are more than anything can save.
+//!
 //! First fit in order of size is asked for the fullest tile beside it.
 #![expect(
     clippy::unwrap_used,
@@ -20,6 +25,7 @@ mod first_fit;
 #[path = "scaled/mod.rs"]
 mod scaled;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -107,6 +113,32 @@ fn first_fit_of_fullest(program: &Program, free: &[Range<u32>]) -> &'static str 
     }
 }
 
+/// Prints what continuing receive pointers could save in a built plan.
+fn print_pointers(name: &str, built: &Built) {
+    let (mut events, mut excess, mut joined, mut phases) = (0, 0, 0, 0);
+    for (step, phase) in &built.phases {
+        let schedule = &phase.schedule;
+        events += schedule.horizon;
+        let mut into = vec![BTreeSet::new(); usize::from(built.program.tiles)];
+        for transfer in built.program.steps[*step].transfers() {
+            for tile in transfer.destinations {
+                into[usize::from(tile.0)].insert(transfer.to.0);
+            }
+        }
+        let most = into.iter().map(|buffers| buffers.len().saturating_sub(1)).max().unwrap_or(0);
+        if most > 0 {
+            phases += 1;
+            joined += most;
+            excess += schedule.horizon - schedule.bound;
+        }
+    }
+    let part = 100.0 * joined as f64 / f64::from(events.max(1));
+    println!(
+        "| {name} | {} | {phases} | {joined} | {events} | {part:.3} % | {excess} |",
+        built.phases.len()
+    );
+}
+
 fn measure(name: &str, text: &str) {
     let graph = Graph::from_json(text, Path::new(name)).unwrap();
     let Ok(network) = Network::from_graph(&graph) else { return };
@@ -121,6 +153,9 @@ fn measure(name: &str, text: &str) {
         Ok(built) => built,
         Err(failure) => return println!("| {name} | {failure} |"),
     };
+    if std::env::var_os("POINTERS").is_some() {
+        return print_pointers(name, &built);
+    }
     let (milliseconds, PlacedProgram { addresses, stats }) =
         timed(&built, recipe.storage == StoragePlan::Apart);
     let mut above = 0.0;
@@ -150,10 +185,14 @@ fn main() {
         std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let rows = std::env::var("ROWS").ok().map(|rows| rows.parse::<u64>().unwrap());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    println!(
-        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles | first fit places | events of exchange | saved by moving buffers |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    if std::env::var_os("POINTERS").is_some() {
+        println!(
+            "| model | phases | with several buffers on a tile | pointers that buffers side by side leave out, on the tile with the most | events | part of them | events above the bound in these phases |"
+        );
+        println!("|---|---|---|---|---|---|---|");
+    } else {
+        print_header();
+    }
     pool.install(|| {
         for (name, text) in shipped::MODELS {
             if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
@@ -166,4 +205,11 @@ fn main() {
             }
         }
     });
+}
+
+fn print_header() {
+    println!(
+        "| model | plan | buffers | kinds of tiles | problems | ms | live | free | peak above live | … of all tiles | first fit places | events of exchange | saved by moving buffers |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
 }

@@ -155,6 +155,57 @@ fn a_real_plan_needs_one_problem_and_hardly_more_than_what_lives() {
     }
 }
 
+/// Tile 1 has all but the second buffer, and smaller: it takes tile 0's answer, in which the third lies
+/// above the second, and moves it down.
+#[test]
+fn a_tile_with_less_moves_into_the_room_it_has() {
+    let first = buffer(&[10_000, 4_000], 0..2, Class::Any);
+    let second = buffer(&[6_000, 0], 2..4, Class::Any);
+    let third = buffer(&[3_968, 3_968], 2..4, Class::Any);
+    let program = of_buffers(2, vec![first, second, third], vec![]);
+    let placed = place(&program, &FREE, false, &Answers::default()).unwrap();
+    assert_eq!((placed.stats.kinds, placed.stats.problems), (2, 1));
+    assert_ne!(
+        placed.addresses.get(BufferId(2), TileId(0)),
+        placed.addresses.get(BufferId(2), TileId(1))
+    );
+    for tile in [0, 1].map(TileId) {
+        let problem = tile_problem(&program, tile, &FREE);
+        let taken = problem.taken(&on_tile(&program, &placed.addresses, tile));
+        assert!(taken * 100 <= problem.fullest().1 * 101, "tile {tile}: {taken}");
+    }
+}
+
+/// What lies apart on the tile that was placed lies apart on those that moved, too.
+#[test]
+fn what_moves_keeps_its_wishes() {
+    let fixture = Fixture::new(BLOCK, 24);
+    let program = program(&fixture.network, &fixture.first_plans()[0]);
+    let wishes = exchanged_together(&program);
+    let placed = place(&program, &FREE, true, &Answers::default()).unwrap();
+    assert_eq!(placed.stats.granted, placed.stats.problems, "all wishes");
+    let mut seen = 0;
+    for tile in (0..program.tiles).map(TileId) {
+        for (a, b) in &wishes {
+            let touched = |id: &BufferId| -> Option<BTreeSet<_>> {
+                let buffer = &program.buffers[id.0 as usize];
+                let at = placed.addresses.get(*id, tile)?;
+                let (_, bytes) = buffer.sizes.iter().find(|(found, _)| *found == tile)?;
+                Some(elements(at, Bytes(*bytes)).collect())
+            };
+            let live = |id: &BufferId| program.buffers[id.0 as usize].live.clone();
+            if a == b || live(a).start >= live(b).end || live(b).start >= live(a).end {
+                continue;
+            }
+            if let (Some(one), Some(other)) = (touched(a), touched(b)) {
+                assert!(one.is_disjoint(&other), "tile {tile}: {a:?} {b:?}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0);
+}
+
 #[test]
 fn a_change_on_one_tile_is_one_new_problem() {
     let tiles = |last: u32| {

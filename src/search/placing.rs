@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use rayon::prelude::*;
 
@@ -86,6 +87,7 @@ impl Placing<'_> {
 
     /// Moves buffers apart where that shortens exchange.
     fn optimize(&self, placed: Placed) -> Result<Placed, Failure> {
+        let begun = now();
         let held_up = self.held_up(&placed)?;
         if held_up.is_empty() {
             return Ok(placed);
@@ -102,6 +104,7 @@ impl Placing<'_> {
             contended = held_up.len(),
             events,
             moved_events,
+            elapsed_ms = begun.elapsed().as_millis() as u64,
             success = saved_events > 0,
             "package build phase finished"
         );
@@ -152,6 +155,11 @@ impl Placing<'_> {
         }
         Ok(found)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time is logged and decides nothing")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// The transfers of a step at their addresses.

@@ -81,7 +81,7 @@ impl Question {
         let Outcome::Placed(addresses) = outcome else { return outcome };
         let mut of_items = vec![0; items.len()];
         item_of.iter().zip(&addresses).for_each(|(item, address)| of_items[*item] = *address);
-        tighten(&items, &mut of_items);
-        Outcome::Placed(item_of.iter().map(|item| of_items[*item]).collect())
+        let tight = tighten(&items, &of_items);
+        Outcome::Placed(item_of.iter().map(|item| tight[*item]).collect())
     }
 }

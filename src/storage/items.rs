@@ -59,8 +59,7 @@ impl Neighbour {
 
     /// The first byte that this item must stay below if it lies below the other at `address`.
     pub(super) fn lowest_below(&self, address: u32) -> u32 {
-        let start = element(Address(address)).filter(|_| self.apart);
-        start.map_or(address, |element| element.start().0)
+        if self.apart { element_start(address) } else { address }
     }
 
     fn end(&self, end: u32) -> u32 {
@@ -161,8 +160,12 @@ impl Items {
 
     /// The lowest legal address of an item at or above one.
     pub(super) fn lowest(&self, item: usize, from: u32) -> Option<u32> {
+        self.lowest_of(item, self.sizes[item], from)
+    }
+
+    /// The same of an item that has another size.
+    pub(super) fn lowest_of(&self, item: usize, size: u32, from: u32) -> Option<u32> {
         let Item { ranges, alignment, .. } = &self.items[item];
-        let size = self.sizes[item];
         ranges.iter().find_map(|range| {
             let at = range.start.max(from).checked_next_multiple_of(*alignment)?;
             (at.checked_add(size)? <= range.end).then_some(at)
@@ -174,9 +177,14 @@ fn ceiling(item: &Item) -> u32 {
     item.ranges.last().map_or(0, |range| range.end)
 }
 
+/// The start of the memory element that an address lies in; the address itself outside tile memory.
+pub(super) fn element_start(address: u32) -> u32 {
+    element(Address(address)).map_or(address, |found| found.start().0)
+}
+
 /// The end of the memory element that a span's last byte lies in; the span's own end outside tile
 /// memory, which has no elements.
-fn element_end(end: u32) -> u32 {
+pub(super) fn element_end(end: u32) -> u32 {
     element(Address(end.saturating_sub(1))).map_or(end, |found| found.end().0)
 }
 

@@ -21,7 +21,9 @@ pub mod rectangles;
 mod repeats;
 mod skyline;
 mod solve;
+mod stack;
 pub mod support;
+mod tailor;
 mod tiles;
 pub mod verify;
 

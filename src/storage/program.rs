@@ -2,7 +2,8 @@
 //!
 //! Tiles that are alike take one answer (`tiles`), most programs need a single one. Where
 //! there are more, the fullest tile is placed first and the others begin with its addresses. What was
-//! placed before, for other candidates too, is not placed again ([`Answers`]).
+//! placed before, for other candidates too, is not placed again ([`Answers`]). Then every kind of tiles
+//! moves its buffers into the room that the answer leaves it (`tailor`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
-use crate::program::{Addresses, BufferId, Class, Program, SegmentStep, Step};
+use crate::program::{self, Addresses, BufferId, Class, Program, SegmentStep, Step};
 use crate::target::{Address, TileId};
 
 use super::answers::{Answers, Question};
 use super::place::{Outcome, Proof};
 use super::problem::{Buffer, Problem, Region};
+use super::tailor::{Kind, Tailor};
 use super::tiles::{Family, Pieces, families};
 
 /// Why a program does not fit.
@@ -124,34 +126,57 @@ pub fn place_program(
     if let Some(failure) = failures.min_by_key(|(tile, _)| *tile) {
         return Err(fail(*failure));
     }
-    let of_first = Tile { program, pieces: &first.pieces, wishes: &[] }.problem(options.free);
-    let mut stats = PlaceStats {
-        kinds: families.iter().map(|family| family.kinds.len()).sum(),
-        problems: families.len(),
-        known: 0,
-        granted: 0,
-        live_bytes: of_first.fullest().1,
-        peak_bytes: of_first.taken(&answer.addresses),
-    };
+    let answers: Vec<Answer> =
+        std::iter::once(answer).chain(others.into_iter().filter_map(Result::ok)).collect();
+    let of_kinds = tailored(program, options, &families, &answers);
     let mut addresses = Addresses::new(program.buffers.len(), program.tiles);
-    let answers = std::iter::once(answer).chain(others.into_iter().filter_map(Result::ok));
-    for (family, answer) in families.iter().zip(answers) {
-        stats.known += usize::from(answer.known);
-        stats.granted += usize::from(answer.granted);
-        set(&mut addresses, family, &answer.addresses);
+    let kinds = families.iter().flat_map(|family| &family.kinds);
+    for ((pieces, tiles), at) in kinds.zip(&of_kinds) {
+        for ((id, _), at) in pieces.iter().zip(at) {
+            tiles.iter().for_each(|tile| addresses.set(*id, *tile, Address(*at)));
+        }
     }
+    let of_first = Tile { program, pieces: &first.pieces, wishes: &[] }.problem(options.free);
+    let stats = PlaceStats {
+        kinds: of_kinds.len(),
+        problems: families.len(),
+        known: answers.iter().filter(|answer| answer.known).count(),
+        granted: answers.iter().filter(|answer| answer.granted).count(),
+        live_bytes: of_first.fullest().1,
+        peak_bytes: of_first.taken(&of_kinds[0]),
+    };
     Ok(PlacedProgram { addresses, stats })
 }
 
-/// Gives every tile of a family its addresses.
-fn set(addresses: &mut Addresses, family: &Family, answer: &[u32]) {
-    for (pieces, tiles) in &family.kinds {
-        for (id, _) in pieces {
-            if let Some(index) = index_of(&family.pieces, *id) {
-                tiles.iter().for_each(|tile| addresses.set(*id, *tile, Address(answer[index])));
-            }
+/// Addresses of every kind of tiles, in the order of its pieces: its family's, moved to where they take
+/// fewer bytes. Where not all wishes were granted memory is short, and those that hold are not risked.
+fn tailored(
+    program: &Program,
+    options: &PlaceOptions<'_>,
+    families: &[Family],
+    answers: &[Answer],
+) -> Vec<Vec<u32>> {
+    let largest = |buffer: &program::Buffer| buffer.sizes.iter().map(|(_, bytes)| *bytes).max();
+    let all: Pieces = (0..)
+        .map(BufferId)
+        .zip(program.buffers.iter().map(|buffer| largest(buffer).unwrap_or(0)))
+        .collect();
+    let tile = Tile { program, pieces: &all, wishes: options.wishes };
+    let mut problem = tile.problem(options.free);
+    problem.apart.extend(tile.pairs(options.wishes));
+    let (items, _) = problem.items();
+    let (mut kinds, mut fixed) = (vec![], vec![]);
+    for (family, answer) in families.iter().zip(answers) {
+        for (pieces, tiles) in &family.kinds {
+            let indices = pieces.iter().filter_map(|(id, _)| index_of(&family.pieces, *id));
+            let addresses = indices.map(|index| answer.addresses[index]).collect();
+            kinds.push(Kind::new(pieces, tiles.len(), addresses));
+            fixed.push(!answer.granted);
         }
     }
+    let free = kinds.iter_mut().zip(&fixed).filter(|(_, fixed)| !**fixed);
+    Tailor::new(program, &items).fit(free.map(|(kind, _)| kind).collect());
+    kinds.into_iter().map(Kind::into_addresses).collect()
 }
 
 fn index_of(pieces: &Pieces, id: BufferId) -> Option<usize> {
