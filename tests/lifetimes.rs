@@ -46,11 +46,44 @@ fn whatever_waits_the_numbers_are_right() {
         for node in &mut recipe.nodes {
             node.late = random.random_bool(0.4);
             node.alone = random.random_bool(0.2);
+            node.separate = random.random_bool(0.3);
         }
         if let Err(failure) = evaluator.validate(&recipe, 1, &Coefficients::default()) {
             panic!("{index}: {failure}\n{}", recipe.to_json());
         }
     }
+}
+
+#[test]
+fn a_separate_result_takes_more_memory_and_keeps_its_operand_readable() {
+    let fixture = Fixture::new(BLOCK, 16);
+    let first = fixture.first_plans().remove(0);
+    let with_separate = |separate: &dyn Fn(usize) -> bool| {
+        let mut changed = first.clone();
+        for (index, node) in changed.nodes.iter_mut().enumerate() {
+            node.separate = separate(index);
+        }
+        program(&fixture.network, &changed)
+    };
+    let joined = with_separate(&|_| false);
+    let mut more = 0;
+    for node in 0..first.nodes.len() {
+        let separate = with_separate(&|index| index == node);
+        more += usize::from(separate.buffers.len() > joined.buffers.len());
+        assert!(separate.buffers.len() <= joined.buffers.len() + 1);
+        // A call of that node that wrote over what it read does so no more.
+        let overwriting = |program: &Program| {
+            let calls = program.steps.iter().flat_map(|step| step.calls());
+            let over = |(part, call): &(&Part, &Call)| {
+                let mut read = call.inputs.iter().map(|input| part.buffer(input.buffer));
+                read.any(|read| read == part.buffer(call.output.buffer))
+            };
+            calls.filter(over).count()
+        };
+        let fewer = overwriting(&separate) < overwriting(&joined);
+        assert_eq!(fewer, separate.buffers.len() > joined.buffers.len(), "node {node}");
+    }
+    assert!(more >= 2, "only {more} results lie where an operand lay");
 }
 
 /// Zeros are written only into operands that a later call on the tile reads.

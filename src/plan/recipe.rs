@@ -182,6 +182,10 @@ pub struct NodePlan {
     /// what it makes lives shorter, what it reads lives longer.
     #[serde(default, skip_serializing_if = "is_false")]
     pub late: bool,
+    /// Writes its result to a place of its own, not over an operand that nobody reads again. That
+    /// takes more memory, but the result need not obey the rules about the operand's place.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub separate: bool,
 }
 
 /// Plans from before a decision existed keep their identity.
@@ -295,6 +299,7 @@ mod tests {
                 exchange: ExchangeMode::Paired,
                 alone: true,
                 late: true,
+                separate: true,
             }],
             storage: StoragePlan::Automatic,
         };

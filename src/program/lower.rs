@@ -57,8 +57,8 @@ pub fn lower_node(
     let lowering = Lowering::new(network, node, inputs, tiles);
     match &plan.decision {
         Decision::Gemm(plan) => gemm::lower(lowering, plan),
-        Decision::Rows(plan) => rows::lower(lowering, plan),
-        Decision::Pointwise(plan) => pointwise::lower(lowering, plan),
+        Decision::Rows(rows) => rows::lower(lowering, rows, plan.separate),
+        Decision::Pointwise(pointwise) => pointwise::lower(lowering, pointwise, plan.separate),
     }
 }
 

@@ -54,8 +54,9 @@ pub(crate) fn cast_layout(from: &Value, to: &Value, layout: &Layout) -> Layout {
     Layout { strips: strips.into(), rows: Arc::clone(&layout.rows), ..layout.clone() }
 }
 
-/// Lowers a pointwise node.
-pub(super) fn lower(mut lowering: Lowering<'_>, plan: &PointwisePlan) -> Segment {
+/// Lowers a pointwise node; its result gets a place of its own if it has to, or if it is to be
+/// `separate`.
+pub(super) fn lower(mut lowering: Lowering<'_>, plan: &PointwisePlan, separate: bool) -> Segment {
     let value = lowering.input_value(0);
     let layout = working_layout(value, lowering.layouts, plan, lowering.tiles);
     let operands = bring_all(&mut lowering, &layout);
@@ -64,7 +65,7 @@ pub(super) fn lower(mut lowering: Lowering<'_>, plan: &PointwisePlan) -> Segment
     }
     let reusable = (0..operands.len())
         .find(|&index| operands[index] != BufferRef(index as u32) || lowering.may_overwrite(index));
-    let output = match reusable {
+    let output = match reusable.filter(|_| !separate) {
         Some(index) => operands[index],
         None => lowering.scratch("result", layout.shard_bytes()),
     };

@@ -8,13 +8,15 @@ use super::Fill;
 use super::lower::{Lowering, rows_layout, start};
 use super::segment::{BufferRef, Call, Class, Place, Segment};
 
-/// Lowers a norm or a softmax.
-pub(super) fn lower(mut lowering: Lowering<'_>, plan: &RowsPlan) -> Segment {
+/// Lowers a norm or a softmax; its result gets a place of its own if it has to, or if it is to be
+/// `separate`.
+pub(super) fn lower(mut lowering: Lowering<'_>, plan: &RowsPlan, separate: bool) -> Segment {
     let value = lowering.input_value(0);
     let layout = rows_layout(value, plan, lowering.tiles);
     let rows = lowering.bring(0, "rows", &layout);
-    let own = rows != BufferRef(0) || lowering.may_overwrite(0);
-    let output = if own { rows } else { lowering.scratch("result", layout.shard_bytes()) };
+    let free = rows != BufferRef(0) || lowering.may_overwrite(0);
+    let output =
+        if free && !separate { rows } else { lowering.scratch("result", layout.shard_bytes()) };
     let (kernel, parameters) = kernel(&mut lowering, value, &layout);
     let calls = layout.shards().map(|shard| {
         let blocks = shard.strip_count() / value.block_strips();

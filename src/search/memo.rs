@@ -49,7 +49,7 @@ impl Memo {
         inputs: &[Layout],
         tiles: u16,
     ) -> SegmentEntry {
-        // Width and level sharing do not change what is lowered.
+        // Width and levels do not change what is lowered.
         let plan = NodePlan { exchange: Default::default(), alone: false, late: false, ..*plan };
         let key = (id, plan, inputs.to_vec(), tiles);
         if let Some(found) = lock(&self.segments).0.get(&key) {

@@ -92,6 +92,7 @@ impl Planner<'_> {
                 exchange: ExchangeMode::Automatic,
                 alone: false,
                 late: false,
+                separate: false,
             })
             .filter_map(|plan| Some((self.cycles(id, &plan, inputs)?, plan)))
             .collect();

@@ -290,19 +290,28 @@ fn exchange(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) ->
 }
 
 fn storage(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) -> Option<()> {
-    let products = nodes(planner.network, |id| planner.network.node(id).is_gemm());
-    if products.is_empty() || rng.random_range(0..4) == 0 {
-        recipe.storage = match recipe.storage {
-            StoragePlan::Automatic => StoragePlan::Apart,
-            StoragePlan::Apart => StoragePlan::Automatic,
-        };
-        return Some(());
+    let is_gemm = |id| planner.network.node(id).is_gemm();
+    let (products, others): (Vec<_>, Vec<_>) =
+        nodes(planner.network, |_| true).into_iter().partition(|id| is_gemm(*id));
+    match rng.random_range(0..4) {
+        0 => {
+            recipe.storage = match recipe.storage {
+                StoragePlan::Automatic => StoragePlan::Apart,
+                StoragePlan::Apart => StoragePlan::Automatic,
+            };
+        }
+        1 => {
+            let plan = &mut recipe.nodes[pick(rng, &others)?.0 as usize];
+            plan.separate = !plan.separate;
+        }
+        _ => {
+            let plan = gemm(recipe, *pick(rng, &products)?)?;
+            plan.weights = match plan.weights {
+                WeightClass::Interleaved => WeightClass::Standard,
+                WeightClass::Standard => WeightClass::Interleaved,
+            };
+        }
     }
-    let plan = gemm(recipe, *pick(rng, &products)?)?;
-    plan.weights = match plan.weights {
-        WeightClass::Interleaved => WeightClass::Standard,
-        WeightClass::Standard => WeightClass::Interleaved,
-    };
     Some(())
 }
 
