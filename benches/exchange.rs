@@ -1,8 +1,7 @@
 //! Exchange scheduling. `cargo bench --bench exchange` times generated phases, up to one of 1.2
 //! million transfers on all tiles, 64 phases on one thread and two, and schedules of phases of which
-//! few transfers changed. With the folder of the
-//! instances in `EXCHANGE_INSTANCES` it first schedules each of them thrice, at both efforts and under
-//! N0, and prints the table of `results/exchange.md`.
+//! few transfers changed. With the folder of the instances in `EXCHANGE_INSTANCES` it first schedules
+//! each of them thrice, at both efforts and under N0, and prints the table of `results/exchange.md`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -18,6 +17,7 @@ use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
 use ipu_tune::exchange::instance::{self, Instance};
 use ipu_tune::exchange::{Effort, Options, Phase, Row, Scheduled, n0, reschedule, schedule};
 use ipu_tune::target::{Address, TileId};
+use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 
 #[path = "../tests/common/changed.rs"]
@@ -27,18 +27,34 @@ use changed::{Numbers, changed};
 /// Where rows lie for checking: executable, and away from the instances' data.
 const ROWS: u32 = 0x4c000;
 
-/// Every tile sends `words` words to each of the `fan` tiles after it.
-fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
+/// Every tile sends to each of the `fan` tiles after it, as many words as `words` says of both.
+fn to_all(name: String, tiles: u16, fan: u16, words: impl Fn(u16, u16) -> u32) -> Instance {
+    let most = (0..tiles).flat_map(|source| (1..=fan).map(move |distance| (source, distance)));
+    let most = most.map(|(source, distance)| words(source, distance)).max().unwrap_or(0);
     let mut phase = Phase::new(tiles);
     for source in 0..tiles {
         for distance in 1..=fan {
             let to = TileId((source + distance) % tiles);
-            let from = Address(0x60000 + 4 * words * u32::from(distance));
-            let at = Address(0x90000 + 4 * words * u32::from(distance));
+            let from = Address(0x60000 + 4 * most * u32::from(distance));
+            let at = Address(0x90000 + 4 * most * u32::from(distance));
+            let words = words(source, distance);
             phase.add(TileId(source), from, &[(to, at)], words).unwrap();
         }
     }
-    Instance { name: format!("all-to-all-{tiles}t-f{fan}-{words}w"), transfers: phase.len(), phase }
+    Instance { name, transfers: phase.len(), phase }
+}
+
+fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
+    to_all(format!("all-to-all-{tiles}t-f{fan}-{words}w"), tiles, fan, |_, _| words)
+}
+
+/// Messages of 1 to `most` words, every length as often as any other.
+fn mixed_lengths(tiles: u16, fan: u16, most: u32) -> Instance {
+    let words = |source: u16, distance: u16| {
+        let number = u64::from(source) << 16 | u64::from(distance);
+        1 + rand_chacha::ChaCha8Rng::seed_from_u64(number).random_range(0..most)
+    };
+    to_all(format!("mixed-lengths-{tiles}t-f{fan}-1to{most}w"), tiles, fan, words)
 }
 
 /// The horizon that the checker finds.
@@ -128,15 +144,18 @@ fn instances(folder: &Path) {
 fn growth() {
     println!("| phase | transfers | bound | fast | fast s | full | full s | checked s |");
     println!("|---|---|---|---|---|---|---|---|");
-    for (tiles, fan, words) in [
+    let alike = [
         (64, 16, 32),
         (256, 32, 16),
         (1472, 64, 12),
         (1472, 204, 8),
         (1472, 408, 4),
         (1472, 816, 2),
-    ] {
-        let Instance { name, phase, transfers } = all_to_all(tiles, fan, words);
+    ];
+    let mixed = [(64, 16, 63), (256, 32, 31), (1472, 64, 23), (1472, 204, 15), (1472, 408, 7)];
+    let alike = alike.map(|(tiles, fan, words)| all_to_all(tiles, fan, words));
+    let mixed = mixed.map(|(tiles, fan, most)| mixed_lengths(tiles, fan, most));
+    for Instance { name, phase, transfers } in alike.into_iter().chain(mixed) {
         let (fast, fast_seconds) = timed(&phase, Effort::Fast);
         let (full, full_seconds) = timed(&phase, Effort::Full);
         let started = Instant::now();

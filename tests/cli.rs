@@ -80,6 +80,13 @@ fn the_main_job_works_and_everything_can_be_asked_about_it() {
     assert_eq!(json(&inspected)["measured_cycles"].as_u64(), Some(best));
     let text = String::from_utf8(run(folder.path(), &["inspect", "m.ipuexe"]).stdout).unwrap();
     assert!(text.contains("simulated") && !text.contains("hardware"), "{text}");
+    let drawn = run(folder.path(), &["inspect", "m.ipuexe", "--svg", "m.svg", "--tile", "1"]);
+    assert_eq!(code(&drawn), 0);
+    let svg = std::fs::read_to_string(folder.path().join("m.svg")).unwrap();
+    let patches = svg.matches("<title>").count();
+    assert!(svg.contains(&format!("tile 1: {patches} buffers")) && patches > 2, "{svg}");
+    let strange = run(folder.path(), &["inspect", "m.ipuexe", "--svg", "n.svg", "--tile", "9999"]);
+    assert_eq!((code(&strange), folder.path().join("n.svg").exists()), (2, false));
     for path in ["m.json", "m.tune.db"] {
         assert_eq!(json(&run(folder.path(), &["status", "--json", path]))["study"]["trials"], 5);
         let history = run(folder.path(), &["history", "--json", path]);

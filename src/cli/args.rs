@@ -29,7 +29,7 @@ pub(super) enum Command {
     /// The incumbents of a study, in the order found
     History(StudyArgs),
     /// What a package holds
-    Inspect(PackageArgs),
+    Inspect(InspectArgs),
     /// Prove from a package's bytes that it does what its recipe means
     Check(PackageArgs),
     /// Run a package and compare its results with the host reference
@@ -123,6 +123,18 @@ pub(super) struct StudyArgs {
 pub(super) struct PackageArgs {
     /// The package
     pub(super) package: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InspectArgs {
+    /// The package
+    pub(super) package: PathBuf,
+    /// Draw what a tile holds over time
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// The tile to draw, by logical number [default: the one with the most bytes in buffers]
+    #[arg(long, requires = "svg")]
+    pub(super) tile: Option<u16>,
 }
 
 #[derive(Debug, Args)]

@@ -70,6 +70,8 @@ pub(super) enum CliError {
     WrongNumbers { path: PathBuf },
     #[error("`{}`: {what}", path.display())]
     Origin { path: PathBuf, what: String },
+    #[error("`{}` has no tile {tile}", path.display())]
+    NoTile { path: PathBuf, tile: u16, tiles: u16 },
     #[error("exchange instance `{name}`: {what}")]
     Schedule { name: String, what: String },
     #[error("cannot read `{}`", path.display())]
@@ -154,6 +156,9 @@ impl CliError {
             CliError::NoRows => Some("`--timing exact`".to_owned()),
             CliError::Unplaced { hint, .. } => Some((*hint).to_owned()),
             CliError::TooLarge { .. } => Some("more `--tiles`, or a smaller model".to_owned()),
+            CliError::NoTile { tiles, .. } => {
+                Some(format!("its tiles have the numbers 0 to {}", tiles.saturating_sub(1)))
+            }
             CliError::DeviceChoice { .. } => {
                 Some("`sim`, `sim:PROFILE.json` or `command:RUNNER …`".to_owned())
             }

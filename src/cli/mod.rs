@@ -8,6 +8,7 @@ mod error;
 mod exchange;
 mod inspect;
 mod logging;
+mod origin;
 mod output;
 mod place;
 mod run;

@@ -6,30 +6,23 @@ use std::sync::atomic::AtomicBool;
 use serde_json::json;
 
 use crate::device::{HostData, Summary};
-use crate::model::{Graph, data, reference};
+use crate::model::{data, reference};
 use crate::package::load;
-use crate::plan::{Network, Recipe};
-use crate::program::{Role, host_bytes, outputs, program};
+use crate::program::{Role, host_bytes, outputs};
 use crate::report;
 use crate::search::evaluate::compare_outputs;
-use crate::space::check_recipe;
 
 use super::Exit;
 use super::args::RunArgs;
 use super::error::CliError;
+use super::origin::{Lowered, lowered};
 use super::output::Output;
 
 /// Runs a package.
 pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
     let path = &args.package;
     let (_, application) = load(path)?;
-    let origin = |what: String| CliError::Origin { path: path.clone(), what };
-    let graph = Graph::from_json(&application.origin.model, path)?;
-    let network = Network::from_graph(&graph)?;
-    let recipe = Recipe::from_json(&application.origin.recipe)
-        .map_err(|error| origin(format!("its recipe cannot be read: {error}")))?;
-    check_recipe(&network, &recipe).map_err(|illegal| origin(illegal.to_string()))?;
-    let lowered = program(&network, &recipe);
+    let Lowered { graph, network, program } = lowered(path, &application)?;
     let beside = path.parent().unwrap_or(Path::new("."));
     let folder = args.data.as_deref().unwrap_or(beside);
     let values = data::generate(&graph, application.origin.seed, data::real(&graph, folder)?);
@@ -37,11 +30,11 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> Result<Exit, CliError> {
     let Some(expected) = reference::evaluate(&graph, &values, &never) else {
         return Ok(Exit::Interrupted);
     };
-    let bytes = |role| host_bytes(&graph, &network, &lowered, role, &values);
+    let bytes = |role| host_bytes(&graph, &network, &program, role, &values);
     let host = HostData { weights: bytes(Role::Parameter), inputs: bytes(Role::Input) };
     let device = super::tune::device(&args.device)?;
     let measurement = device.measure(&application, &host, &never)?;
-    let found = outputs(&graph, &network, &lowered, &measurement.outputs);
+    let found = outputs(&graph, &network, &program, &measurement.outputs);
     let numerics = compare_outputs(&graph, &expected, &found);
     let cycles = Summary::of(&measurement.cycles).map_or(0, |summary| summary.median);
     let identity = measurement.device;

@@ -28,6 +28,7 @@ mod tiles;
 pub mod verify;
 
 pub use answers::Answers;
+pub use picture::tile_to_svg;
 pub use place::{Outcome, Proof};
 pub use problem::{Buffer, Problem, ProblemError, Region, Shortage};
 pub use program::{

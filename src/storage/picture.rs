@@ -5,6 +5,9 @@ use std::ops::Range;
 use super::file::PlacementFile;
 use super::problem::Problem;
 use super::rectangles::Rectangles;
+use crate::program::Program;
+use crate::target::TileId;
+use crate::target::sram::{MEMORY_END, MEMORY_START};
 
 /// Size of the drawing, and what is left free around it.
 const WIDTH: f64 = 1200.0;
@@ -89,6 +92,37 @@ impl PlacementFile {
         let taken = gaps.filter(|gap| !gap.is_empty()).collect();
         Picture { memory, taken, patches, line: None, caption }.to_svg()
     }
+}
+
+/// A drawing of a placed program's buffers on one tile. `address` knows where each lies there; what
+/// code and rows take is grey.
+pub fn tile_to_svg(
+    program: &Program,
+    tile: TileId,
+    address: impl Fn(&str) -> Option<u32>,
+    taken: Vec<Range<u32>>,
+) -> String {
+    let patch = |(index, buffer): (usize, &'_ crate::program::Buffer)| {
+        let piece = buffer.sizes.binary_search_by_key(&tile, |piece| piece.0).ok()?;
+        Some((index, buffer.sizes[piece].1, address(&buffer.name)?))
+    };
+    let pieces: Vec<_> = program.buffers.iter().enumerate().filter_map(patch).collect();
+    let patches: Vec<Patch<'_>> = pieces
+        .iter()
+        .map(|(index, size, from)| {
+            let buffer = &program.buffers[*index];
+            let (name, live) = (buffer.name.as_str(), buffer.live.clone());
+            Patch { buffer: *index, name, live, from: *from, size: *size }
+        })
+        .collect();
+    let live_at = |step: u32| -> u64 {
+        let live = patches.iter().filter(|patch| patch.live.contains(&step));
+        live.map(|patch| u64::from(patch.size)).sum()
+    };
+    let most = (0..program.steps.len() as u32).map(live_at).max().unwrap_or(0);
+    let caption = format!("tile {tile}: {} buffers, at most {most} bytes live", patches.len());
+    let memory = MEMORY_START.0..MEMORY_END.0;
+    Picture { memory, taken, patches, line: None, caption }.to_svg()
 }
 
 /// Positions on the drawing.
