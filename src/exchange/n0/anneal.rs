@@ -4,9 +4,7 @@
 //! The horizon alone hardly ever tells two orders apart. Orders are laid out without going back into
 //! gaps, so only what follows the first change has to be laid out anew, up to where nothing differs.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
+use super::chance::Chance;
 use super::messages::Messages;
 
 /// Messages between two places at which the lanes' states are kept.
@@ -35,7 +33,7 @@ pub struct Annealing<'a> {
     /// The lanes' states of the order that is tried.
     tried: Vec<Vec<u32>>,
     best: (u32, Vec<u32>),
-    random: ChaCha8Rng,
+    chance: Chance,
 }
 
 impl<'a> Annealing<'a> {
@@ -53,7 +51,7 @@ impl<'a> Annealing<'a> {
             order,
             tried: free,
             best: (u32::MAX, vec![]),
-            random: ChaCha8Rng::seed_from_u64(1),
+            chance: Chance::default(),
         };
         annealing.lay_out(0, messages.count());
         annealing.keep(0, blocks - 1);
@@ -79,22 +77,22 @@ impl<'a> Annealing<'a> {
 
     /// One change, taken back if it is worse by more than chance times `tolerance` thousandths.
     fn step(&mut self, tolerance: u64) {
-        let one = self.random.random_range(0..self.messages.count());
+        let one = self.chance.below(self.messages.count());
         let lanes = self.messages.lanes(one);
-        let near = &self.by_lane[lanes[self.random.random_range(0..lanes.len())] as usize];
-        let other = near[self.random.random_range(0..near.len())] as usize;
+        let near = &self.by_lane[lanes[self.chance.below(lanes.len())] as usize];
+        let other = near[self.chance.below(near.len())] as usize;
         let (from, to) = (self.order.places[one], self.order.places[other]);
         if from == to {
             return;
         }
-        let swapped = self.random.random();
+        let swapped = self.chance.below(2) == 0;
         self.change(from, to, swapped);
         let (first, last) = (from.min(to), from.max(to));
         let same = self.lay_out(first / BLOCK, last + 1);
         let overrun = self.overrun(&self.tried[same]);
         // The product of two numbers: often little is allowed, seldom much.
-        let mut below = || u64::from(self.random.random::<u16>());
-        let allowed = ((3 * tolerance * (below() * below())) >> 32) / 1000;
+        let chance = (self.chance.below(1 << 16) * self.chance.below(1 << 16)) as u64;
+        let allowed = ((3 * tolerance * chance) >> 32) / 1000;
         if same + 1 == self.tried.len() && overrun > self.order.overrun.saturating_add(allowed) {
             self.change(to, from, swapped);
             return;

@@ -9,17 +9,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
+use super::chance::scrambled;
 use super::messages::Messages;
 
 /// Lanes whose next messages start at one event count this much together.
 const APART: u32 = 1024;
 /// And this much for each event by which it starts later.
 const LATER: u32 = 100;
-/// A score may differ by chance by less than 2 to the power of this.
-const NOISE_BITS: u32 = 9;
+/// A score may differ by up to this much by chance.
+const NOISE: u32 = 512;
 /// Partial schedules kept for each that is followed: some turn out to be the same.
 const KEPT: usize = 2;
 
@@ -53,48 +51,6 @@ impl Lane {
     /// Whether it must not idle from its last message's end on.
     fn tight(&self, horizon: u32) -> bool {
         self.left > 0 && self.free + self.left == horizon
-    }
-
-    /// The event at which a message of it has to start.
-    fn front(&self, horizon: u32) -> Option<u32> {
-        self.tight(horizon).then_some(self.free)
-    }
-}
-
-/// The events at which lanes that must not idle wait for a message.
-struct Front {
-    /// Lanes that wait at each event.
-    lanes: Vec<u32>,
-    /// Events at which any does.
-    events: u32,
-    /// These events, added up.
-    sum: u32,
-}
-
-impl Front {
-    /// A lane no longer waits at one event, but at another.
-    fn change(&mut self, from: Option<u32>, to: Option<u32>) {
-        if let Some(from) = from {
-            let lanes = &mut self.lanes[from as usize];
-            *lanes -= 1;
-            if *lanes == 0 {
-                self.events -= 1;
-                self.sum -= from;
-            }
-        }
-        if let Some(to) = to {
-            let lanes = &mut self.lanes[to as usize];
-            *lanes += 1;
-            if *lanes == 1 {
-                self.events += 1;
-                self.sum += to;
-            }
-        }
-    }
-
-    /// The first such event from `now` on.
-    fn first(&self, now: u32) -> Option<u32> {
-        (now..).zip(&self.lanes[now as usize..]).find(|(_, lanes)| **lanes > 0).map(|found| found.0)
     }
 }
 
@@ -136,15 +92,12 @@ pub struct Beam<'a> {
     messages: &'a Messages,
     horizon: u32,
     by_lane: Vec<Vec<u32>>,
-    /// A random number for each message: those of a set together are the set's hash.
-    keys: Vec<u64>,
     /// The message before each that differs in nothing from it: that one is placed first.
     twins: Vec<Option<u32>>,
     steps: Vec<Step>,
-    /// Of the state that is followed.
-    front: Front,
-    /// Lanes of that state on which a message may start.
-    open: Vec<bool>,
+    scratch: Box<[Lane]>,
+    /// The last score that met each free event.
+    met: Vec<usize>,
     scores: usize,
 }
 
@@ -155,11 +108,10 @@ impl<'a> Beam<'a> {
             messages,
             horizon,
             by_lane: messages.by_lane(),
-            keys: vec![],
             twins: twins(messages),
             steps: vec![],
-            front: Front { lanes: vec![0; horizon as usize + 1], events: 0, sum: 0 },
-            open: vec![],
+            scratch: Box::default(),
+            met: vec![0; horizon as usize + 1],
             scores: 0,
         }
     }
@@ -171,8 +123,6 @@ impl<'a> Beam<'a> {
         stopped: &dyn Fn() -> bool,
     ) -> (usize, Option<Vec<u32>>) {
         let scores = self.scores;
-        let mut random = ChaCha8Rng::seed_from_u64(attempt.seed);
-        self.keys = (0..self.messages.count()).map(|_| random.random()).collect();
         let starts = self.follow_all(attempt, stopped);
         (self.scores - scores, starts)
     }
@@ -223,12 +173,13 @@ impl<'a> Beam<'a> {
         attempt: Attempt,
         levels: &mut BTreeMap<u32, Vec<Child>>,
     ) {
-        let waiting = state.lanes.iter().filter_map(|lane| lane.front(self.horizon));
-        let Some(now) = waiting.clone().min() else { return };
-        waiting.for_each(|event| self.front.change(None, Some(event)));
+        let tight = state.lanes.iter().filter(|lane| lane.tight(self.horizon));
+        let Some(now) = tight.map(|lane| lane.free).min() else { return };
         for message in self.choices(&state, now) {
-            let hash = state.hash.wrapping_add(self.keys[message as usize]);
-            let Some(score) = self.score(&state, message as usize, now, hash) else {
+            let hash = state.hash
+                ^ u64::from(scrambled(u64::from(message))) << 32
+                ^ u64::from(scrambled(u64::from(message) + 0x1000_0000));
+            let Some(score) = self.score(&state, message as usize, now, hash, attempt) else {
                 continue;
             };
             let lanes = self.messages.lanes(message as usize).len() as u32;
@@ -241,64 +192,68 @@ impl<'a> Beam<'a> {
                 level.truncate(kept);
             }
         }
-        let waiting = state.lanes.iter().filter_map(|lane| lane.front(self.horizon));
-        waiting.for_each(|event| self.front.change(Some(event), None));
     }
 
     /// The messages of which one has to start at `now`: those of the lane with the fewest.
-    fn choices(&mut self, state: &State, now: u32) -> Vec<u32> {
-        let horizon = self.horizon;
-        let open = |lane: &Lane| lane.free <= now && now + lane.left <= horizon;
-        self.open.clear();
-        self.open.extend(state.lanes.iter().map(open));
-        let mut fewest: Option<(usize, &[u32])> = None;
+    fn choices(&self, state: &State, now: u32) -> Vec<u32> {
+        let mut fewest: Option<Vec<u32>> = None;
         for (lane, messages) in state.lanes.iter().zip(&self.by_lane) {
-            if lane.free != now || !lane.tight(horizon) {
+            if lane.free != now || !lane.tight(self.horizon) {
                 continue;
             }
-            let enough = fewest.map_or(usize::MAX, |(count, _)| count);
-            let count = messages.iter().filter(|message| self.fits(state, **message)).take(enough);
-            let count = count.count();
-            if count < enough {
-                fewest = Some((count, messages));
+            let enough = fewest.as_ref().map_or(usize::MAX, Vec::len);
+            let fits = messages.iter().copied().filter(|message| self.fits(state, *message, now));
+            let fits: Vec<u32> = fits.take(enough).collect();
+            if fits.len() < enough {
+                fewest = Some(fits);
             }
         }
-        let (_, messages) = fewest.unwrap_or_default();
-        messages.iter().copied().filter(|message| self.fits(state, *message)).collect()
+        fewest.unwrap_or_default()
     }
 
-    /// Whether all lanes of a message are open and no equal one is to come before it.
-    fn fits(&self, state: &State, message: u32) -> bool {
+    /// Whether a message may start at `now`, and no equal one is to come before it.
+    fn fits(&self, state: &State, message: u32, now: u32) -> bool {
         let message = message as usize;
+        let twin = self.twins[message];
         !state.has(message)
-            && self.messages.lanes(message).iter().all(|lane| self.open[*lane as usize])
-            && self.twins[message].is_none_or(|twin| state.has(twin as usize))
+            && twin.is_none_or(|twin| state.has(twin as usize))
+            && self.messages.lanes(message).iter().all(|lane| {
+                let lane = state.lanes[*lane as usize];
+                lane.free <= now && now + lane.left <= self.horizon
+            })
     }
 
     /// How bad it is to start a message at `now`; none if some lane could not be through in time.
-    fn score(&mut self, state: &State, message: usize, now: u32, hash: u64) -> Option<u32> {
+    fn score(
+        &mut self,
+        state: &State,
+        message: usize,
+        now: u32,
+        hash: u64,
+        attempt: Attempt,
+    ) -> Option<u32> {
         self.scores += 1;
-        let (horizon, words) = (self.horizon, self.messages.words(message));
-        let lanes = self.messages.lanes(message);
-        let after = |lane: Lane| Lane { free: now + words, left: lane.left - words };
-        for lane in lanes {
-            let lane = state.lanes[*lane as usize];
-            self.front.change(lane.front(horizon), after(lane).front(horizon));
+        let horizon = self.horizon;
+        self.scratch.clone_from(&state.lanes);
+        let words = self.messages.words(message);
+        for lane in self.messages.lanes(message) {
+            let lane = &mut self.scratch[*lane as usize];
+            *lane = Lane { free: now + words, left: lane.left - words };
         }
-        let next = self.front.first(now).unwrap_or(now);
-        let apart = self.front.events * APART + LATER * (self.front.sum - self.front.events * next);
-        for lane in lanes {
-            let lane = state.lanes[*lane as usize];
-            self.front.change(after(lane).front(horizon), lane.front(horizon));
+        let tight = self.scratch.iter().filter(|lane| lane.tight(horizon));
+        let next = tight.map(|lane| lane.free).min().unwrap_or(now);
+        let mut score = scrambled(hash ^ attempt.seed << 32) % NOISE;
+        for lane in self.scratch.iter().filter(|lane| lane.left > 0) {
+            if lane.tight(horizon) {
+                let met = &mut self.met[lane.free as usize];
+                let later = APART + LATER * (lane.free - next);
+                score += if *met == self.scores { 0 } else { later };
+                *met = self.scores;
+            } else if lane.free.max(next) + lane.left > horizon {
+                return None;
+            }
         }
-        // Up to `now`, the state before has seen to it.
-        let through = |lane: &Lane| lane.left == 0 || lane.free.max(next) + lane.left <= horizon;
-        let in_time = next == now
-            || (0..)
-                .zip(&state.lanes)
-                .all(|(number, lane)| through(lane) || lanes.contains(&number))
-                && lanes.iter().all(|lane| through(&after(state.lanes[*lane as usize])));
-        in_time.then_some(apart + (hash >> (u64::BITS - NOISE_BITS)) as u32)
+        Some(score)
     }
 
     fn grown(&mut self, child: &Child) -> State {

@@ -5,6 +5,7 @@
 
 pub mod anneal;
 pub mod beam;
+pub mod chance;
 mod check;
 pub mod messages;
 
@@ -41,7 +42,7 @@ const ANNEALED: usize = 500_000;
 const LAID_OUT: usize = 1_000_000_000;
 /// Attempts at following partial schedules, how many at once, and lanes looked at in all attempts.
 const ATTEMPTS: u64 = 8;
-const WIDTH: usize = 16;
+const WIDTH: usize = 20;
 const FOLLOWED: usize = 100_000_000;
 
 /// Finds a schedule under N0.
