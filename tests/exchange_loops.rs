@@ -268,6 +268,14 @@ fn both() -> Phase {
 }
 
 #[test]
+fn the_simulated_device_writes_a_base_inside_a_row() {
+    let scheduled = schedule(&both(), &Options::default()).unwrap();
+    assert_eq!(base_writes(&scheduled), 1);
+    let found = received(&scheduled);
+    assert_ne!(found, received(&swapped(&scheduled)), "which base is written matters");
+}
+
+#[test]
 fn a_base_is_written_once_between_sends_that_differ_in_it() {
     let phase = both();
     let scheduled = schedule(&phase, &Options::default()).unwrap();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
-use ipu_tune::exchange::{Effort, Options, Phase, Scheduled, reschedule, schedule};
+use ipu_tune::exchange::{Effort, Options, Phase, Scheduled, Width, reschedule, schedule};
 use ipu_tune::target::{Address, TileId};
 
 #[path = "common/changed.rs"]
@@ -104,6 +104,21 @@ fn what_did_not_change_keeps_its_events() {
     let more = reschedule(&longer, &phase, &previous, &Options::default()).unwrap().unwrap();
     assert_eq!(more.schedule.starts[1..], previous.starts);
     assert_eq!(checked(&longer, &more), more.schedule.horizon);
+}
+
+#[test]
+fn a_schedule_of_another_phase_or_width_is_not_taken_over() {
+    let (one, other) = (traffic(&mut Numbers(3), 0x60000), traffic(&mut Numbers(4), 0x60000));
+    let paired = Options { width: Width::Paired, ..Options::default() };
+    let ordinary = Options { width: Width::Ordinary, ..Options::default() };
+    let previous = schedule(&one, &paired).unwrap().schedule;
+    assert!(previous.starts.iter().any(|start| start.paired));
+    assert_eq!(reschedule(&one, &other, &previous, &paired), Ok(None));
+    let again = reschedule(&one, &one, &previous, &paired).unwrap().unwrap();
+    assert_eq!(again.schedule.starts, previous.starts);
+    if let Some(again) = reschedule(&one, &one, &previous, &ordinary).unwrap() {
+        assert!(again.schedule.starts.iter().all(|start| !start.paired));
+    }
 }
 
 #[test]

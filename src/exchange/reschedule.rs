@@ -24,8 +24,9 @@ const TOO_LATE: u32 = 16;
 /// Schedules a phase from the schedule of another one. Widths of unchanged transfers are kept; new ones
 /// are 64-bit if all eligible ones were.
 ///
-/// `None` says that the phase has to be scheduled as a whole: too much changed, transfers wait for
-/// others or come from moving addresses, or the result would end late or have no rows.
+/// `None` says that the phase has to be scheduled as a whole: `previous` is of another phase than
+/// `from`, too much changed, transfers wait for others, a tile has to write its base, or the result
+/// would end late or have no rows.
 ///
 /// # Errors
 /// If the caller wanted no answer any more.
@@ -35,17 +36,24 @@ pub fn reschedule(
     previous: &Schedule,
     options: &Options<'_>,
 ) -> Result<Option<Scheduled>, ExchangeError> {
-    let kept = keep(phase, from, previous);
+    if shape(from) != previous.shape {
+        return Ok(None);
+    }
+    let kept = keep(phase, from, previous, options.width);
     let unchanged = kept.iter().flatten().count();
     let changed = phase.len().max(from.len()) - unchanged;
-    if previous.starts.len() != from.len() || FEW * changed > phase.len() {
+    if FEW * changed > phase.len() {
         return Ok(None);
     }
     let eligible: Vec<bool> = (0..phase.len()).map(|index| phase.pairable(index)).collect();
     let candidates = eligible.iter().filter(|eligible| **eligible).count();
     let wide = |index: usize| match kept[index] {
         Some(start) => start.paired,
-        None => previous.taken == Taken::Paired && eligible[index],
+        None => match options.width {
+            Width::Automatic => previous.taken == Taken::Paired && eligible[index],
+            Width::Ordinary => false,
+            Width::Paired => eligible[index],
+        },
     };
     let jobs = Jobs::new(phase, wide);
     if jobs.is_empty() || !jobs.free() {
@@ -87,10 +95,16 @@ pub fn reschedule(
 }
 
 /// The start that every transfer had, if it had one and can keep it.
-fn keep(phase: &Phase, from: &Phase, previous: &Schedule) -> Vec<Option<Start>> {
+fn keep(phase: &Phase, from: &Phase, previous: &Schedule, width: Width) -> Vec<Option<Start>> {
     let start = |(index, old): (usize, Option<u32>)| {
         let start = previous.starts.get(old? as usize)?;
-        (!start.paired || phase.pairable(index)).then_some(*start)
+        let pairable = phase.pairable(index);
+        let allowed = match width {
+            Width::Automatic => !start.paired || pairable,
+            Width::Ordinary => !start.paired,
+            Width::Paired => start.paired == pairable,
+        };
+        allowed.then_some(*start)
     };
     changes::counterparts(phase, from).into_iter().enumerate().map(start).collect()
 }

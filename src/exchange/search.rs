@@ -30,6 +30,8 @@ const LONG: u32 = 64;
 /// Jobs and receivers from which on a fast schedule keeps all controls apart: that costs events, but
 /// then few rows have to be tried, those with two controls of one message at once.
 pub(super) const MANY: usize = 20_000;
+/// Jobs from which on every schedule keeps them apart.
+const CROWDED: usize = 250_000;
 /// Jobs and receivers from which on every schedule is a fast one.
 const ENORMOUS: usize = 2_000_000;
 /// Jobs and receivers up to which messages are moved about, the most moves, and the most jobs and
@@ -119,6 +121,8 @@ fn look(
     let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
     let care = match fast {
         true if jobs.work() > MANY => Care::Alone,
+        // Rows that do not encode, of which there are many then, would place everything again.
+        _ if jobs.len() > CROWDED => Care::Alone,
         _ if least < LONG => Care::Apart,
         _ => Care::Free,
     };

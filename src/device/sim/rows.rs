@@ -119,6 +119,8 @@ pub fn read(words: &[u32], address: u32, registers: &Registers) -> Result<RowEve
                 row.selects.push((now + 1, xpic));
             }
             Instruction::Put { register, special: special::OUTGOING_BASE } => {
+                // No message goes on over it: its next word would count from the other base.
+                stream = None;
                 row.outgoing_base = registers.m[usize::from(register)];
                 row.horizon += BASE_WRITE;
             }
