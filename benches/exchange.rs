@@ -13,19 +13,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ipu_tune::check::{TileRow, Wanted, phase as check_phase};
 use ipu_tune::exchange::instance::{self, Instance};
-use ipu_tune::exchange::{Effort, Options, Phase, Row, Scheduled, n0, reschedule, schedule};
+use ipu_tune::exchange::{Effort, Options, Phase, Scheduled, n0, reschedule, schedule};
 use ipu_tune::target::{Address, TileId};
 use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 #[path = "../tests/common/changed.rs"]
 mod changed;
-use changed::{Numbers, changed};
-
-/// Where rows lie for checking: executable, and away from the instances' data.
-const ROWS: u32 = 0x4c000;
+use changed::{changed, checked};
 
 /// Every tile sends to each of the `fan` tiles after it, as many words as `words` says of both.
 fn to_all(name: String, tiles: u16, fan: u16, words: impl Fn(u16, u16) -> u32) -> Instance {
@@ -52,29 +49,9 @@ fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
 fn mixed_lengths(tiles: u16, fan: u16, most: u32) -> Instance {
     let words = |source: u16, distance: u16| {
         let number = u64::from(source) << 16 | u64::from(distance);
-        1 + rand_chacha::ChaCha8Rng::seed_from_u64(number).random_range(0..most)
+        1 + ChaCha8Rng::seed_from_u64(number).random_range(0..most)
     };
     to_all(format!("mixed-lengths-{tiles}t-f{fan}-1to{most}w"), tiles, fan, words)
-}
-
-/// The horizon that the checker finds.
-fn checked(phase: &Phase, scheduled: &Scheduled) -> u32 {
-    let row = |row: &'_ Row| (row.tile, row.words.clone());
-    let made: Vec<(TileId, Vec<u32>)> = scheduled.rows.iter().map(row).collect();
-    let rows: Vec<TileRow<'_>> =
-        made.iter().map(|(tile, words)| TileRow { tile: *tile, address: ROWS, words }).collect();
-    let mut wanted = vec![];
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
-            tile: *tile,
-            to: to.0,
-            words: transfer.words,
-            source: transfer.source,
-            from: transfer.source_address.0,
-        }));
-    }
-    check_phase(phase.tiles(), &rows, &wanted).unwrap().get().horizon
 }
 
 /// A schedule, its rows, and the seconds that both took.
@@ -213,7 +190,7 @@ fn changes(folder: Option<&Path>) {
         for Instance { name, phase, .. } in &phases {
             let options = Options { effort: Effort::Trial, ..Options::default() };
             let previous = schedule(phase, &options).unwrap().schedule;
-            let new = changed(phase, thousandths, &mut Numbers(1));
+            let new = changed(phase, thousandths, &mut ChaCha8Rng::seed_from_u64(1));
             let (whole, seconds) = timed_least(&new, Effort::Trial);
             let runs = (0..3).map(|_| {
                 let started = Instant::now();

@@ -6,13 +6,17 @@
     reason = "a helper that fails fails its test; exact zeros are meant"
 )]
 
-use ipu_tune::check::{TileRow, Violations, Wanted, phase as check_phase};
+use ipu_tune::check::{TileRow, Violations, phase as check_phase};
 use ipu_tune::exchange::{
     Bounds, Effort, ExchangeError, Options, Phase, Scheduled, Start, Taken, TransferError, Width,
     lower_bound, n0, relocate, rows::encode, schedule, shape,
 };
 use ipu_tune::target::{Address, Bytes, Control, Instruction, Pic, TileId, decode};
 use proptest::prelude::*;
+
+#[path = "common/wanted.rs"]
+mod wanted;
+use wanted::wanted;
 
 /// Where rows lie: an element without data.
 const ROWS: u32 = 0x4c000;
@@ -108,21 +112,6 @@ fn place(wishes: &[Wish], close: bool) -> Phase {
     }
     phase.check_accesses().unwrap();
     phase
-}
-
-fn wanted(phase: &Phase) -> Vec<Wanted> {
-    let mut wanted = vec![];
-    for index in 0..phase.len() {
-        let transfer = phase.transfer(index);
-        wanted.extend(transfer.destinations.iter().map(|(tile, to)| Wanted {
-            tile: *tile,
-            to: to.0,
-            words: transfer.words,
-            source: transfer.source,
-            from: transfer.source_address.0,
-        }));
-    }
-    wanted
 }
 
 fn check(phase: &Phase, rows: &[(TileId, Vec<u32>)], at: u32) -> Result<u32, Violations> {

@@ -146,8 +146,8 @@ fn words(instructions: &[Instruction]) -> Vec<u8> {
     encoded.flat_map(|words| words.as_slice()[0].to_le_bytes()).collect()
 }
 
-/// A tile's loop around its row, with both bases going on.
-fn looped(tile: TileId, base: Option<Base>) -> Vec<u8> {
+/// A tile's loop around its row, with both bases going on, what it sends by `moving` bytes.
+fn looped(moving: u32, base: Option<Base>) -> Vec<u8> {
     let entered = if base == Some(Base::Moving) { 6 } else { ZERO_REGISTER };
     let next = CODE + 4 * 3;
     let mut code = vec![
@@ -167,7 +167,7 @@ fn looped(tile: TileId, base: Option<Base>) -> Vec<u8> {
     let add = |register, immediate| Instruction::Add { register, source: register, immediate };
     code.extend([
         add(5, RECEIVED_STRIDE as i16),
-        add(6, stride(tile.0) as i16),
+        add(6, moving as i16),
         add(7, -1),
         Instruction::Brz { register: 7, target: CODE + 4 * (code.len() as u32 + 5) },
         Instruction::Bri { target: next },
@@ -182,7 +182,7 @@ fn held(tile: TileId, address: u32) -> u32 {
 }
 
 /// What the simulated device finds in `RECEIVED` on every tile after all iterations.
-fn received(scheduled: &Scheduled) -> Vec<u8> {
+fn received(phase: &Phase, scheduled: &Scheduled) -> Vec<u8> {
     let segment = |address, data: Vec<u8>| Segment {
         address,
         memory_size: data.len() as u32,
@@ -192,8 +192,9 @@ fn received(scheduled: &Scheduled) -> Vec<u8> {
     let image = |tile: TileId| {
         let row = scheduled.rows.iter().find(|row| row.tile == tile);
         let sent = SENT.step_by(4).flat_map(|address| held(tile, address).to_le_bytes());
+        let moving = phase.base(tile).map_or(0, |offsets| offsets[1]);
         let mut segments = vec![
-            segment(CODE, looped(tile, row.map(|row| row.base))),
+            segment(CODE, looped(moving, row.map(|row| row.base))),
             segment(SENT.start, sent.collect()),
         ];
         let bytes = row.map(|row| row.words.iter().flat_map(|word| word.to_le_bytes()).collect());
@@ -225,6 +226,29 @@ fn received(scheduled: &Scheduled) -> Vec<u8> {
         .outputs
 }
 
+/// What `received` has to find.
+fn sent_to(phase: &Phase) -> Vec<u8> {
+    let bytes = RECEIVED.end - RECEIVED.start;
+    let mut wanted = vec![0; usize::from(TILES) * bytes as usize];
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let sources: Vec<Address> = transfer.sources().collect();
+        for (tile, to) in transfer.destinations {
+            for number in 0..ITERATIONS {
+                let from = sources[number as usize % sources.len()].0;
+                let to = to.0 - RECEIVED.start + number * RECEIVED_STRIDE;
+                let first = u32::from(tile.0) * bytes + to;
+                for word in 0..transfer.words {
+                    let at = (first + 4 * word) as usize;
+                    let held = held(transfer.source, from + 4 * word);
+                    wanted[at..at + 4].copy_from_slice(&held.to_le_bytes());
+                }
+            }
+        }
+    }
+    wanted
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -235,25 +259,7 @@ proptest! {
             width: [Width::Automatic, Width::Ordinary, Width::Paired][width],
             ..Options::default()
         };
-        let found = received(&schedule(&phase, &options).unwrap());
-        let mut wanted = vec![0_u8; found.len()];
-        for index in 0..phase.len() {
-            let transfer = phase.transfer(index);
-            let sources: Vec<Address> = transfer.sources().collect();
-            for (tile, to) in transfer.destinations {
-                for number in 0..ITERATIONS {
-                    let from = sources[number as usize % sources.len()].0;
-                    let to = to.0 - RECEIVED.start + number * RECEIVED_STRIDE;
-                    let first = u32::from(tile.0) * (RECEIVED.end - RECEIVED.start) + to;
-                    for word in 0..transfer.words {
-                        let at = (first + 4 * word) as usize;
-                        let held = held(transfer.source, from + 4 * word);
-                        wanted[at..at + 4].copy_from_slice(&held.to_le_bytes());
-                    }
-                }
-            }
-        }
-        prop_assert!(found == wanted);
+        prop_assert!(received(&phase, &schedule(&phase, &options).unwrap()) == sent_to(&phase));
     }
 }
 
@@ -269,10 +275,11 @@ fn both() -> Phase {
 
 #[test]
 fn the_simulated_device_writes_a_base_inside_a_row() {
-    let scheduled = schedule(&both(), &Options::default()).unwrap();
+    let phase = both();
+    let scheduled = schedule(&phase, &Options::default()).unwrap();
     assert_eq!(base_writes(&scheduled), 1);
-    let found = received(&scheduled);
-    assert_ne!(found, received(&swapped(&scheduled)), "which base is written matters");
+    assert!(received(&phase, &scheduled) == sent_to(&phase));
+    assert!(received(&phase, &swapped(&scheduled)) != sent_to(&phase), "the other base");
 }
 
 #[test]

@@ -1,23 +1,30 @@
 //! A phase with some of its transfers changed, as a change of a program's plan does it.
 
-use ipu_tune::exchange::Phase;
+use ipu_tune::check::{TileRow, phase as check_phase};
+use ipu_tune::exchange::{Phase, Scheduled};
 use ipu_tune::target::{Address, TileId};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 
-/// Numbers that look like chance, the same in every run.
-pub(crate) struct Numbers(pub(crate) u64);
+#[path = "wanted.rs"]
+mod wanted;
+use wanted::wanted;
 
-impl Numbers {
-    /// One below `below`.
-    pub(crate) fn below(&mut self, below: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % below
-    }
+/// Where rows lie for checking: executable, and away from all data.
+const ROWS: u32 = 0x4c000;
+
+/// The horizon that the checker finds.
+pub(crate) fn checked(phase: &Phase, scheduled: &Scheduled) -> u32 {
+    let row = |row: &'_ ipu_tune::exchange::Row| (row.tile, row.words.clone());
+    let made: Vec<(TileId, Vec<u32>)> = scheduled.rows.iter().map(row).collect();
+    let rows: Vec<TileRow<'_>> =
+        made.iter().map(|(tile, words)| TileRow { tile: *tile, address: ROWS, words }).collect();
+    check_phase(phase.tiles(), &rows, &wanted(phase)).unwrap().get().horizon
 }
 
 /// `phase` with about `thousandths` of its transfers removed, added, of another length, or at other
 /// addresses, as many of each.
-pub(crate) fn changed(phase: &Phase, thousandths: usize, numbers: &mut Numbers) -> Phase {
+pub(crate) fn changed(phase: &Phase, thousandths: usize, random: &mut ChaCha8Rng) -> Phase {
     // Away from where rows are checked, and behind all that is read or written.
     let mut free = vec![0x50000; usize::from(phase.tiles())];
     for index in 0..phase.len() {
@@ -44,21 +51,21 @@ pub(crate) fn changed(phase: &Phase, thousandths: usize, numbers: &mut Numbers) 
         };
         let tiles: Vec<TileId> = transfer.destinations.iter().map(|(tile, _)| *tile).collect();
         let mut add = |to: &[(TileId, Address)], words| new.add(source, from, to, words).unwrap();
-        if numbers.below(1000) >= thousandths {
+        if random.random_range(0..1000) >= thousandths {
             add(transfer.destinations, transfer.words);
             continue;
         }
-        match numbers.below(4) {
+        match random.random_range(0..4) {
             0 => {}
             1 => {
                 add(transfer.destinations, transfer.words);
-                let to = TileId(numbers.below(phase.tiles().into()) as u16);
+                let to = TileId(random.random_range(0..phase.tiles()));
                 if to != source {
                     add(&elsewhere(&[to], transfer.words), transfer.words);
                 }
             }
             2 => {
-                let words = transfer.words + 2 * numbers.below(8) as u32;
+                let words = transfer.words + 2 * random.random_range(0..8_u32);
                 add(&elsewhere(&tiles, words), words);
             }
             _ => add(&elsewhere(&tiles, transfer.words), transfer.words),
