@@ -93,19 +93,19 @@ impl Tile {
         }
     }
 
-    /// Events after `from` at which the controls admit a receive's window; where they do not, they
-    /// admit `none` of the others either.
-    fn admit_receive(&mut self, job: &Job, end: &End, from: u32, care: Care, none: bool) -> u32 {
-        let admitted = |window: u32| {
-            let fits = |(at, mark)| self.controls.admits(at, mark, care);
-            marks(job, end, window).into_iter().flatten().all(fits)
-        };
-        let mut window = from;
-        while !admitted(window) {
+    /// Events after `from` at which the controls admit a receive's window. Events that one of the first
+    /// `shared` marks rules out are not looked at again: those are the same for all jobs.
+    fn admit_receive(&mut self, job: &Job, end: &End, from: u32, care: Care, shared: usize) -> u32 {
+        let fits = |(at, mark)| self.controls.admits(at, mark, care);
+        let (mut window, mut none) = (from, from);
+        loop {
+            let marks = marks(job, end, window).into_iter().flatten();
+            let Some(refused) = marks.map(fits).position(|fits| !fits) else { break };
+            none += u32::from(none == window && refused < shared);
             window += 1;
         }
-        if none && window > from {
-            self.receive.exclude(from, window);
+        if none > from {
+            self.receive.exclude(from, none);
         }
         window - from
     }
@@ -194,18 +194,23 @@ pub fn starts(jobs: &Jobs, events: &[u32]) -> Vec<Start> {
 struct Board<'a> {
     rules: Rules<'a>,
     tiles: Vec<Tile>,
-    /// All jobs alike: where one cannot be received, none can.
-    uniform: bool,
+    /// How many marks of a receive are the same for all jobs: if they are alike, all; if none is
+    /// paired, those of its start.
+    shared: usize,
 }
 
 impl<'a> Board<'a> {
     fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
         let all = || (0..jobs.len()).map(|index| jobs.job(index));
         let shortest = all().map(|job| job.items).min().unwrap_or(1);
-        let uniform = all().all(|job| job.items == shortest && !job.paired);
+        let shared = match all().all(|job| !job.paired) {
+            true if all().all(|job| job.items == shortest) => 3,
+            true => 2,
+            false => 0,
+        };
         let lane = Lane::new(shortest);
         let tile = Tile { transmit: lane.clone(), receive: lane, ..Tile::default() };
-        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], uniform }
+        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared }
     }
 
     fn tile(&self, tile: TileId) -> &Tile {
@@ -273,7 +278,7 @@ impl<'a> Board<'a> {
 
     /// The earliest start that a receiver admits.
     fn receiver_earliest(&mut self, job: &Job, end: &End, from: u32) -> u32 {
-        let (rules, uniform) = (self.rules, self.uniform);
+        let (rules, shared) = (self.rules, self.shared);
         let tile = self.tile_mut(end.tile);
         // A paired window keeps an event on both sides for its own controls.
         let (before, length) = if job.paired { (1, job.items + 2) } else { (0, job.items) };
@@ -284,7 +289,7 @@ impl<'a> Board<'a> {
             let mut event = free;
             if let Rules::All(cares) = rules {
                 let care = cares[usize::from(end.tile.0)];
-                event += tile.admit_receive(job, end, found.max(window), care, uniform);
+                event += tile.admit_receive(job, end, found.max(window), care, shared);
             }
             let (start, last) = write_span(job, end, event);
             let read = tile.reads.conflict(start, last, end.mask);
@@ -353,8 +358,8 @@ fn marks(job: &Job, receiver: &End, window: u32) -> [Option<(u32, Mark)>; 5] {
         let pointer = window + 52 + 2 * receiver.row;
         return [
             Some((window, Mark::Source)),
-            Some((end, Mark::Source)),
             Some((pointer, Mark::Pointer)),
+            Some((end, Mark::Source)),
             None,
             None,
         ];
