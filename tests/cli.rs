@@ -516,6 +516,18 @@ fn questions_without_a_study_are_answered() {
     assert!(!folder.path().join("two.json").exists());
     let plain = json(&run(folder.path(), &["exchange", "--json", "--timing", "n0", "i.json"]));
     assert_eq!(plain["n0_horizon"].as_u64(), Some(64));
+    let other = instance.replace("64}", "32}");
+    fs::write(folder.path().join("j.json"), other).unwrap();
+    let both = |threads| {
+        let files = ["i.json", "j.json", "i.json"];
+        let arguments = [&["exchange", "--json", "--threads", threads], &files[..]].concat();
+        let lines = String::from_utf8(run(folder.path(), &arguments).stdout).unwrap();
+        let answers = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+        answers.map(|answer: serde_json::Value| answer["horizon"].as_u64()).collect::<Vec<_>>()
+    };
+    assert_eq!(both("1"), both("2"));
+    assert_eq!((both("2").len(), both("2")[0]), (3, Some(125)));
+    assert_ne!(both("2")[0], both("2")[1]);
     fs::write(folder.path().join("bad.json"), instance.replace("[2, 3]", "[9]")).unwrap();
     let refused = run(folder.path(), &["exchange", "bad.json"]);
     assert_eq!(code(&refused), 2);

@@ -190,6 +190,10 @@ pub(super) struct ExchangeArgs {
     /// Most bytes that a tile's row may take (exact timing): kept at the cost of a later end
     #[arg(long, value_name = "N")]
     pub(super) row_bytes: Option<u32>,
+    /// Instances to schedule at once, one a thread; their order and schedules do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) threads: u16,
     /// Writes the rows of all tiles to a JSON file (one instance, exact timing)
     #[arg(long)]
     pub(super) rows: Option<PathBuf>,

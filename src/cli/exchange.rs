@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use rayon::prelude::*;
 use serde_json::json;
 
 use crate::check::{Bases, TileRow, Wanted, iteration};
@@ -37,14 +38,13 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
     }
     let row_limit = args.row_bytes.map(Bytes);
     let options = Options { effort, row_limit, ..Options::default() };
-    let mut rows = vec![];
-    for file in &args.files {
-        let (row, scheduled) = one(file, &options, output)?;
+    let rows = of_all(args, output, |file| {
+        let (answer, scheduled) = one(file, &options)?;
         if let Some(path) = &args.rows {
-            save(path, rows_file(&row[0], &scheduled).to_string().as_bytes())?;
+            save(path, rows_file(&answer.row[0], &scheduled).to_string().as_bytes())?;
         }
-        rows.push(row);
-    }
+        Ok(answer)
+    })?;
     if !output.json() {
         let header = [
             "name",
@@ -62,37 +62,66 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
     Ok(Exit::Success)
 }
 
+/// What is said of one instance.
+struct Answer<const N: usize> {
+    /// As JSON.
+    figures: serde_json::Value,
+    /// As a row of the table.
+    row: [String; N],
+}
+
+/// Answers for all files in their order, as many at once as there are threads; prints the figures if
+/// they are wanted as JSON, and returns the rows of the table.
+fn of_all<const N: usize>(
+    args: &ExchangeArgs,
+    output: &Output,
+    answer: impl Fn(&Path) -> Result<Answer<N>, CliError> + Sync,
+) -> Result<Vec<[String; N]>, CliError> {
+    let threads = usize::from(args.threads);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let mut table = vec![];
+    for files in args.files.chunks(threads) {
+        let answers: Vec<_> = pool.install(|| files.par_iter().map(|file| answer(file)).collect());
+        for answer in answers {
+            let Answer { figures, row } = answer?;
+            if output.json() {
+                output.line(&figures)?;
+            }
+            table.push(row);
+        }
+    }
+    Ok(table)
+}
+
 /// Schedules instances under N0.
 fn without_latency(args: &ExchangeArgs, effort: Effort, output: &Output) -> Result<Exit, CliError> {
-    let mut rows = vec![];
-    for file in &args.files {
+    let options = Options { effort, ..Options::default() };
+    let rows = of_all(args, output, |file| {
         let instance = instance::read(file)?;
         let fail = |what| CliError::Schedule { name: instance.name.clone(), what };
         let started = now();
-        let options = Options { effort, ..Options::default() };
         let found = n0::plan(&instance.phase, &options).map_err(|error| fail(error.to_string()))?;
         let seconds = started.elapsed().as_secs_f64();
         n0::check(&instance.phase, &found.starts).map_err(|error| fail(error.to_string()))?;
-        if output.json() {
-            output.line(&json!({
-                "format": "ipu-tune/exchange@1",
-                "name": instance.name,
-                "transfers": instance.transfers,
-                "lower_bound": found.bound,
-                "n0_horizon": found.horizon,
-                "schedule_seconds": seconds,
-                "checked": true,
-            }))?;
-        }
-        rows.push([
+        let figures = json!({
+            "format": "ipu-tune/exchange@1",
+            "name": instance.name,
+            "transfers": instance.transfers,
+            "lower_bound": found.bound,
+            "n0_horizon": found.horizon,
+            "schedule_seconds": seconds,
+            "checked": true,
+        });
+        let row = [
             instance.name.clone(),
             instance.transfers.to_string(),
             found.bound.to_string(),
             found.horizon.to_string(),
             format!("{seconds:.4}"),
             "yes".to_owned(),
-        ]);
-    }
+        ];
+        Ok(Answer { figures, row })
+    })?;
     if !output.json() {
         let header = ["name", "transfers", "bound", "n0 horizon", "seconds", "checked"];
         output.text(&report::table(header, rows))?;
@@ -117,11 +146,8 @@ fn rows_file(name: &str, scheduled: &Scheduled) -> serde_json::Value {
     })
 }
 
-fn one(
-    file: &Path,
-    options: &Options<'_>,
-    output: &Output,
-) -> Result<([String; 9], Scheduled), CliError> {
+/// Schedules and checks one instance.
+fn one(file: &Path, options: &Options<'_>) -> Result<(Answer<9>, Scheduled), CliError> {
     let instance = instance::read(file)?;
     let started = now();
     let scheduled = schedule(&instance.phase, options).map_err(|error| CliError::Schedule {
@@ -135,22 +161,20 @@ fn one(
     }
     let found = &scheduled.schedule;
     let words = || scheduled.rows.iter().map(|row| row.words.len());
-    if output.json() {
-        output.line(&json!({
-            "format": "ipu-tune/exchange@1",
-            "name": instance.name,
-            "transfers": instance.transfers,
-            "lower_bound": found.bound,
-            "ordinary_horizon": found.ordinary_horizon,
-            "paired_horizon": found.paired_horizon,
-            "mixed_horizon": found.mixed_horizon,
-            "horizon": found.horizon,
-            "row_words_max": words().max(),
-            "row_words_total": words().sum::<usize>(),
-            "schedule_seconds": seconds,
-            "checked": true,
-        }))?;
-    }
+    let figures = json!({
+        "format": "ipu-tune/exchange@1",
+        "name": instance.name,
+        "transfers": instance.transfers,
+        "lower_bound": found.bound,
+        "ordinary_horizon": found.ordinary_horizon,
+        "paired_horizon": found.paired_horizon,
+        "mixed_horizon": found.mixed_horizon,
+        "horizon": found.horizon,
+        "row_words_max": words().max(),
+        "row_words_total": words().sum::<usize>(),
+        "schedule_seconds": seconds,
+        "checked": true,
+    });
     let or_dash =
         |horizon: Option<u32>| horizon.map_or("–".to_owned(), |horizon| horizon.to_string());
     let row = [
@@ -164,7 +188,7 @@ fn one(
         format!("{seconds:.4}"),
         "yes".to_owned(),
     ];
-    Ok((row, scheduled))
+    Ok((Answer { figures, row }, scheduled))
 }
 
 /// Replays the rows in every iteration: everything must arrive, by every rule.

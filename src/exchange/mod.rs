@@ -34,6 +34,7 @@ pub mod orders;
 pub mod phase;
 pub mod place;
 mod rank;
+mod repair;
 mod reschedule;
 pub mod rows;
 mod search;

@@ -352,7 +352,7 @@ fn lane_end(job: &Job, event: u32) -> u32 {
 }
 
 /// Controls of a receiver whose source window starts at `window`.
-fn marks(job: &Job, receiver: &End, window: u32) -> [Option<(u32, Mark)>; 5] {
+pub fn marks(job: &Job, receiver: &End, window: u32) -> [Option<(u32, Mark)>; 5] {
     let end = window + job.items;
     if !job.paired {
         let pointer = window + 52 + 2 * receiver.row;

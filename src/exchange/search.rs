@@ -7,7 +7,8 @@ use super::orders;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Rules, Start, place, starts};
 use super::rank::{Rank, bytes, first};
-use super::rows::{self, RowBytes};
+use super::repair::{farther, part_controls};
+use super::rows::{self, RowBytes, RowError};
 use super::{Effort, Options};
 use crate::target::Bytes;
 
@@ -28,10 +29,11 @@ fn budget(work: usize) -> usize {
 /// Items from which on messages leave room enough between controls for all rows to encode, mostly.
 const LONG: u32 = 64;
 /// Jobs and receivers from which on a fast schedule keeps all controls apart: that costs events, but
-/// then few rows have to be tried, those with two controls of one message at once.
+/// then few rows have to be tried, those with two controls of one message at once. From there on other
+/// schedules are repaired where a row does not encode.
 pub(super) const MANY: usize = 20_000;
-/// Jobs from which on every schedule keeps them apart.
-const CROWDED: usize = 250_000;
+/// Repairs of one schedule, at most.
+const REPAIRS: usize = 40;
 /// Jobs and receivers from which on every schedule is a fast one.
 const ENORMOUS: usize = 2_000_000;
 /// Jobs and receivers up to which messages are moved about, the most moves, and the most jobs and
@@ -121,8 +123,6 @@ fn look(
     let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
     let care = match fast {
         true if jobs.work() > MANY => Care::Alone,
-        // Rows that do not encode, of which there are many then, would place everything again.
-        _ if jobs.len() > CROWDED => Care::Alone,
         _ if least < LONG => Care::Apart,
         _ => Care::Free,
     };
@@ -291,7 +291,7 @@ impl Search<'_> {
     }
 
     /// Places the jobs in an order; none if that ends after `limit`. Tiles whose rows do not encode
-    /// keep their controls farther apart in the next attempt.
+    /// keep their controls farther apart in the next attempt; if no repair helped, all tiles do.
     fn attempt(&self, order: &[u32], limit: u32) -> Result<Option<Tried>, ExchangeError> {
         let stopped = || self.options.stopped();
         let order = &self.jobs.in_order(order);
@@ -311,27 +311,48 @@ impl Search<'_> {
             let Some(placed) = place(self.jobs, order, Rules::All(&cares), limit, &stopped) else {
                 return if stopped() { Err(ExchangeError::Stopped) } else { Ok(None) };
             };
-            let Placed { events, doubled } = placed;
-            // Only two controls at once can be at odds with where words lie.
-            let starts = starts(self.jobs, &events);
-            match rows::encodable(self.phase, &starts, &doubled) {
-                Ok(()) => {
-                    let horizon = self.jobs.horizon(&events);
-                    let rank = Rank::of(self.phase, self.options, horizon, &starts);
-                    return Ok(Some(Tried { rank, events }));
-                }
-                Err(failed) => {
-                    let mut changed = false;
-                    for error in &failed {
-                        let care = &mut cares[usize::from(error.tile.0)];
-                        changed |= *care != Care::Alone;
-                        *care = if *care == Care::Free { Care::Apart } else { Care::Alone };
-                    }
-                    if !changed {
-                        return Err(ExchangeError::Unencodable(failed[0]));
-                    }
-                }
+            let failed = match self.encoded(placed)? {
+                Ok(tried) => return Ok(Some(tried).filter(|tried| tried.rank.horizon <= limit)),
+                Err(failed) => failed,
+            };
+            let changed = if self.repairable() {
+                let near = cares.iter().any(|care| *care != Care::Alone);
+                cares.fill(Care::Alone);
+                near
+            } else {
+                farther(&mut cares, &failed)
+            };
+            if !changed {
+                return Err(ExchangeError::Unencodable(failed[0]));
             }
+        }
+    }
+
+    /// Whether rows are repaired where they do not encode: with very many jobs, placing all of them again
+    /// takes too long, and then other rows fail.
+    fn repairable(&self) -> bool {
+        self.jobs.work() > MANY && self.jobs.free()
+    }
+
+    /// The schedule of placed jobs, repaired if it may be; or what does not encode.
+    fn encoded(&self, mut placed: Placed) -> Result<Result<Tried, Vec<RowError>>, ExchangeError> {
+        let mut left = if self.repairable() { REPAIRS } else { 0 };
+        loop {
+            // Only two controls at once can be at odds with where words lie.
+            let starts = starts(self.jobs, &placed.events);
+            let Err(failed) = rows::encodable(self.phase, &starts, &placed.doubled) else {
+                let horizon = self.jobs.horizon(&placed.events);
+                let rank = Rank::of(self.phase, self.options, horizon, &starts);
+                return Ok(Ok(Tried { rank, events: placed.events }));
+            };
+            if left == 0 {
+                return Ok(Err(failed));
+            }
+            if self.options.stopped() {
+                return Err(ExchangeError::Stopped);
+            }
+            left -= 1;
+            placed = part_controls(self.jobs, placed, &failed);
         }
     }
 }
