@@ -1,0 +1,102 @@
+//! Predicted cycles of every step of a program.
+//!
+//! The cost model's, with the horizons that the package's rows have: the profile plan in a package
+//! says what its samples mean, not how long anything took. What a step adds is how much later the
+//! last tile ends it than the step before; all of them add up to the predicted cycles.
+
+use serde::Serialize;
+
+use crate::check::PhaseReport;
+use crate::cost::{Coefficients, SegmentCost, StepCost, TimedStep, step_ends};
+use crate::plan::Network;
+use crate::program::{Program, Step, StepKind};
+
+/// What a step adds to the predicted cycles.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepFigures {
+    /// Its number.
+    pub step: usize,
+    /// Whether words move; else kernels run.
+    pub exchange: bool,
+    /// Operations that take part.
+    pub operations: Vec<String>,
+    /// Kernels.
+    pub compute_cycles: f64,
+    /// Events of the exchange.
+    pub exchange_cycles: f64,
+    /// What an exchange takes beyond its events: synchronization and launch.
+    pub synchronization_cycles: f64,
+}
+
+impl StepFigures {
+    /// All that it adds.
+    pub fn cycles(&self) -> f64 {
+        self.compute_cycles + self.exchange_cycles + self.synchronization_cycles
+    }
+
+    /// The steps of a program, with its replayed exchange phases in order.
+    pub fn of(
+        network: &Network,
+        program: &Program,
+        phases: &[PhaseReport],
+        coefficients: &Coefficients,
+    ) -> Vec<StepFigures> {
+        let costs: Vec<Vec<SegmentCost>> =
+            program.steps.iter().map(|step| costs(step, program.tiles)).collect();
+        let mut phases = phases.iter();
+        let timed: Vec<TimedStep<'_>> = program
+            .steps
+            .iter()
+            .zip(&costs)
+            .map(|(step, costs)| match step.kind {
+                StepKind::Compute => TimedStep::Compute(work(step, costs)),
+                StepKind::Exchange(_) => {
+                    let ends = phases.next().map_or(&[][..], |phase| &phase.ends);
+                    TimedStep::Exchange(&ends[..ends.len().min(program.tiles.into())])
+                }
+            })
+            .collect();
+        let ends = step_ends(program.tiles, &timed, coefficients);
+        let starts = std::iter::once(0.0).chain(ends.iter().copied());
+        let added = ends.iter().zip(starts).map(|(end, start)| end - start);
+        let figures = program.steps.iter().enumerate().zip(added);
+        figures
+            .map(|((index, step), cycles)| one(network, index, step, cycles, coefficients))
+            .collect()
+    }
+}
+
+fn one(
+    network: &Network,
+    index: usize,
+    step: &Step,
+    cycles: f64,
+    coefficients: &Coefficients,
+) -> StepFigures {
+    let exchange = step.kind != StepKind::Compute;
+    let overhead = if exchange { coefficients.exchange_overhead } else { 0.0 };
+    let names = step.parts.iter().map(|part| network.node(part.node).name.clone());
+    StepFigures {
+        step: index,
+        exchange,
+        operations: names.collect(),
+        compute_cycles: if exchange { 0.0 } else { cycles },
+        exchange_cycles: if exchange { cycles - overhead } else { 0.0 },
+        synchronization_cycles: overhead,
+    }
+}
+
+/// What the segments of a compute step cost; nothing of an exchange, whose horizons are known.
+fn costs(step: &Step, tiles: u16) -> Vec<SegmentCost> {
+    let parts = step.parts.iter().filter(|_| step.kind == StepKind::Compute);
+    parts.map(|part| SegmentCost::of(&part.segment, tiles)).collect()
+}
+
+fn work<'a>(step: &Step, costs: &'a [SegmentCost]) -> Vec<&'a [crate::cost::geometry::TileWork]> {
+    let parts = step.parts.iter().zip(costs);
+    let work = parts.filter_map(|(part, cost)| match &cost.steps[part.step] {
+        StepCost::Compute(work) => Some(work.as_slice()),
+        StepCost::Exchange(_) => None,
+    });
+    work.collect()
+}
