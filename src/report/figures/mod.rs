@@ -19,7 +19,7 @@ pub use calibration::CalibrationFigures;
 pub use memory::{MemoryFigures, TileFigures};
 pub use package::{PackageFigures, PackagePart, Picture, Proven};
 pub use phases::PhaseFigures;
-pub use steps::StepFigures;
+pub use steps::{KernelFigures, StepFigures};
 pub use study::{IncumbentFigures, StudyFigures};
 pub use trials::{FailureFigures, TrialFigures};
 

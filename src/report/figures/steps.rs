@@ -7,7 +7,9 @@
 use serde::Serialize;
 
 use crate::check::PhaseReport;
-use crate::cost::{Coefficients, SegmentCost, StepCost, TimedStep, step_ends};
+use crate::cost::{
+    CLASS_NAMES, Coefficients, SegmentCost, StepCost, TileWork, TimedStep, predicted, step_ends,
+};
 use crate::plan::Network;
 use crate::program::{Program, Step, StepKind};
 
@@ -22,10 +24,22 @@ pub struct StepFigures {
     pub operations: Vec<String>,
     /// Kernels.
     pub compute_cycles: f64,
+    /// Cycles by kernel class on the tile whose kernels take longest in this step alone; what the
+    /// step adds is less if that tile had come early.
+    pub kernels: Vec<KernelFigures>,
     /// Events of the exchange.
     pub exchange_cycles: f64,
     /// What an exchange takes beyond its events: synchronization and launch.
     pub synchronization_cycles: f64,
+}
+
+/// Kernels of one class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KernelFigures {
+    /// The class.
+    pub class: &'static str,
+    /// Their cycles.
+    pub cycles: f64,
 }
 
 impl StepFigures {
@@ -43,47 +57,55 @@ impl StepFigures {
     ) -> Vec<StepFigures> {
         let costs: Vec<Vec<SegmentCost>> =
             program.steps.iter().map(|step| costs(step, program.tiles)).collect();
-        let mut phases = phases.iter();
-        let timed: Vec<TimedStep<'_>> = program
-            .steps
-            .iter()
-            .zip(&costs)
-            .map(|(step, costs)| match step.kind {
-                StepKind::Compute => TimedStep::Compute(work(step, costs)),
-                StepKind::Exchange(_) => {
-                    let ends = phases.next().map_or(&[][..], |phase| &phase.ends);
-                    TimedStep::Exchange(&ends[..ends.len().min(program.tiles.into())])
-                }
-            })
-            .collect();
+        let timed = timed(program, &costs, phases);
         let ends = step_ends(program.tiles, &timed, coefficients);
         let starts = std::iter::once(0.0).chain(ends.iter().copied());
         let added = ends.iter().zip(starts).map(|(end, start)| end - start);
-        let figures = program.steps.iter().enumerate().zip(added);
-        figures
-            .map(|((index, step), cycles)| one(network, index, step, cycles, coefficients))
-            .collect()
+        let steps = program.steps.iter().zip(&timed).zip(added).enumerate();
+        let figures = steps.map(|(index, ((step, timed), cycles))| {
+            let exchange = step.kind != StepKind::Compute;
+            let overhead = if exchange { coefficients.exchange_overhead } else { 0.0 };
+            let names = step.parts.iter().map(|part| network.node(part.node).name.clone());
+            StepFigures {
+                step: index,
+                exchange,
+                operations: names.collect(),
+                compute_cycles: if exchange { 0.0 } else { cycles },
+                kernels: kernels(timed, program.tiles, coefficients),
+                exchange_cycles: if exchange { cycles - overhead } else { 0.0 },
+                synchronization_cycles: overhead,
+            }
+        });
+        figures.collect()
     }
 }
 
-fn one(
-    network: &Network,
-    index: usize,
-    step: &Step,
-    cycles: f64,
-    coefficients: &Coefficients,
-) -> StepFigures {
-    let exchange = step.kind != StepKind::Compute;
-    let overhead = if exchange { coefficients.exchange_overhead } else { 0.0 };
-    let names = step.parts.iter().map(|part| network.node(part.node).name.clone());
-    StepFigures {
-        step: index,
-        exchange,
-        operations: names.collect(),
-        compute_cycles: if exchange { 0.0 } else { cycles },
-        exchange_cycles: if exchange { cycles - overhead } else { 0.0 },
-        synchronization_cycles: overhead,
-    }
+/// Every step with what its time depends on.
+fn timed<'a>(
+    program: &Program,
+    costs: &'a [Vec<SegmentCost>],
+    phases: &'a [PhaseReport],
+) -> Vec<TimedStep<'a>> {
+    let mut phases = phases.iter();
+    let steps = program.steps.iter().zip(costs).map(|(step, costs)| match step.kind {
+        StepKind::Compute => TimedStep::Compute(work(step, costs)),
+        StepKind::Exchange(_) => {
+            // Tiles beyond the program's are loaded in its last batch, but wait for nobody.
+            let ends = phases.next().map_or(&[][..], |phase| &phase.ends);
+            TimedStep::Exchange(&ends[..ends.len().min(program.tiles.into())])
+        }
+    });
+    steps.collect()
+}
+
+/// The kernel classes of a step's longest tile, those that take most first.
+fn kernels(step: &TimedStep<'_>, tiles: u16, coefficients: &Coefficients) -> Vec<KernelFigures> {
+    let (_, features) = predicted(tiles, std::slice::from_ref(step), coefficients);
+    let classes = CLASS_NAMES.into_iter().zip(coefficients.class_cycles(&features));
+    let figures = classes.map(|(class, cycles)| KernelFigures { class, cycles });
+    let mut kernels: Vec<KernelFigures> = figures.filter(|found| found.cycles > 0.0).collect();
+    kernels.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
+    kernels
 }
 
 /// What the segments of a compute step cost; nothing of an exchange, whose horizons are known.
@@ -92,7 +114,7 @@ fn costs(step: &Step, tiles: u16) -> Vec<SegmentCost> {
     parts.map(|part| SegmentCost::of(&part.segment, tiles)).collect()
 }
 
-fn work<'a>(step: &Step, costs: &'a [SegmentCost]) -> Vec<&'a [crate::cost::geometry::TileWork]> {
+fn work<'a>(step: &Step, costs: &'a [SegmentCost]) -> Vec<&'a [TileWork]> {
     let parts = step.parts.iter().zip(costs);
     let work = parts.filter_map(|(part, cost)| match &cost.steps[part.step] {
         StepCost::Compute(work) => Some(work.as_slice()),

@@ -60,7 +60,7 @@ impl FromIterator<Markup> for Markup {
 }
 
 /// Elements that never hold anything here.
-const EMPTY: [&str; 5] = ["meta", "path", "rect", "line", "circle"];
+const EMPTY: [&str; 4] = ["meta", "path", "rect", "circle"];
 
 /// Text in which nothing is markup; what HTML has no place for is left out.
 fn escaped(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! Incumbents over trials.
 
 use super::html::{Cell, Markup, figure, paragraph, section, table};
-use super::plot::{Axis, Key, Plot, label, line};
+use super::plot::{Axis, Key, Plot, dot, label, line};
 use crate::report::figures::{IncumbentFigures, StudyFigures};
 use crate::report::{cycles, source};
 use crate::store::HistoryEntry;
@@ -72,14 +72,17 @@ fn plot(incumbents: &[IncumbentFigures], trials: u64) -> Markup {
         steps(&plot, incumbents, last, predicted).map(|path| line(path, PREDICTED, "2", "6 4")),
         steps(&plot, incumbents, last, measured).map(|path| line(path, MEASURED, "2", "none")),
     ];
-    let demoted = incumbents.iter().filter(|found| found.entry.demoted.is_some());
-    let crosses: Vec<Markup> = demoted
-        .map(|found| {
-            let (x, y) = (plot.across(found.crowned_at as f64), plot.down(measured(found)));
-            label(x, y + 4.0, "middle", "×")
-        })
-        .collect();
-    plot.marks = lines.into_iter().flatten().chain(crosses).collect();
+    let mark = |found: &IncumbentFigures| {
+        let x = plot.across(found.crowned_at as f64);
+        let (below, above) = (plot.down(predicted(found)), plot.down(measured(found)));
+        if found.entry.demoted.is_some() {
+            label(x, above + 4.0, "middle", "×")
+        } else {
+            [dot(x, below, PREDICTED), dot(x, above, MEASURED)].into_iter().collect()
+        }
+    };
+    let marks: Vec<Markup> = incumbents.iter().map(mark).collect();
+    plot.marks = lines.into_iter().flatten().chain(marks).collect();
     plot.draw()
 }
 

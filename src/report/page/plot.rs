@@ -206,6 +206,17 @@ fn thin(x: f64, y: f64, to_x: f64, to_y: f64) -> Markup {
     line(path, "#ddd", "1", "none")
 }
 
+/// A filled circle at a place.
+pub(super) fn dot(x: f64, y: f64, colour: &'static str) -> Markup {
+    let attributes = [
+        ("cx", format!("{x:.2}")),
+        ("cy", format!("{y:.2}")),
+        ("r", "3".to_owned()),
+        ("fill", colour.to_owned()),
+    ];
+    Markup::element("circle", &attributes, Markup::default())
+}
+
 /// A line along a path.
 pub(super) fn line(
     path: String,

@@ -3,7 +3,7 @@
 use super::html::{Cell, Markup, figure, paragraph, section, table};
 use super::plot::{Axis, Key, Layer, Plot};
 use crate::report::cycles;
-use crate::report::figures::{PackageFigures, StepFigures};
+use crate::report::figures::{KernelFigures, PackageFigures, StepFigures};
 
 pub(super) fn section_of(package: &PackageFigures) -> Markup {
     let explanation = format!(
@@ -76,8 +76,14 @@ fn listing(steps: &[StepFigures]) -> Markup {
             Cell::Number(cycles(step.cycles().round() as u64)),
             Cell::Number(format!("{:.1} %", 100.0 * step.cycles() / all.max(1.0))),
             Cell::Text(step.operations.join(", ")),
+            Cell::Text(step.kernels.iter().map(kernel).collect::<Vec<_>>().join(", ")),
         ]
     };
-    let header = ["step", "kind", "predicted cycles", "share", "operations"];
+    let header =
+        ["step", "kind", "predicted cycles", "share", "operations", "kernels of the longest tile"];
     table(header, steps.iter().map(row).collect())
+}
+
+fn kernel(kernel: &KernelFigures) -> String {
+    format!("{} {}", kernel.class, cycles(kernel.cycles.round() as u64))
 }
