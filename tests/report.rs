@@ -141,7 +141,8 @@ fn figures_are_those_of_the_other_commands() {
     let saved = 100.0 * (1.0 - best.as_f64().unwrap() / first.as_f64().unwrap());
     assert!(page.contains(&format!("{saved:.1} % of the first plan")));
     let inspect = json(&run(folder.path(), &["inspect", "--json", "m.ipuexe"]));
-    for field in ["bytes", "predicted_cycles", "measured_cycles", "device", "simulated"] {
+    for field in ["bytes", "predicted_cycles", "measured_cycles", "device", "simulated", "kernels"]
+    {
         assert_eq!(figures["package"][field], inspect[field], "{field}");
     }
     assert_eq!(figures["package"]["memory"]["tiles"].as_array().unwrap().len(), 64);
@@ -180,7 +181,13 @@ fn steps_add_up_to_the_prediction_and_phases_are_those_of_the_checker() {
     let sum: f64 = steps.iter().map(cycles).sum();
     let predicted = package["predicted_cycles"].as_f64().unwrap();
     assert!((sum - predicted).abs() <= 0.5 + 1e-6 * predicted, "{sum} {predicted}");
-    assert!(steps.iter().all(|step| cycles(step) >= 0.0));
+    for step in steps {
+        let kernels = step["kernels"].as_array().unwrap().iter();
+        let alone: f64 = kernels.map(|kernel| kernel["cycles"].as_f64().unwrap()).sum();
+        let compute = step["compute_cycles"].as_f64().unwrap();
+        assert!(cycles(step) > 0.0 && compute <= alone * (1.0 + 1e-9), "{step}");
+        assert_eq!(step["exchange"] == false, alone > 0.0, "{step}");
+    }
     let bytes = fs::read(folder.path().join("m.ipuexe")).unwrap();
     let checked = check::package(&bytes).unwrap();
     assert_eq!(steps.len(), checked.get().steps);
@@ -230,6 +237,16 @@ fn memory_is_that_of_the_picture_and_of_the_images() {
         assert!(bytes("live_bytes") <= bytes("data_bytes"));
         assert!(loaded + bytes("data_bytes") <= memory["tile_bytes"].as_u64().unwrap());
     }
+    let most = |field: &str| {
+        let tiles = memory["tiles"].as_array().unwrap().iter();
+        tiles.map(|tile| tile[field].as_u64().unwrap()).max().unwrap()
+    };
+    let support = |field: &str| memory["support"][field].as_u64().unwrap();
+    assert_eq!(most("rows_bytes"), support("exchange_table_bytes"));
+    assert_eq!(most("code_bytes"), support("linked_bytes") + support("generated_code_bytes"));
+    let phases = figures["package"]["phases"].as_array().unwrap().iter();
+    let longest = phases.map(|phase| phase["longest_row_words"].as_u64().unwrap()).max().unwrap();
+    assert!((4 * longest..64 * longest).contains(&support("exchange_table_bytes")));
     // One bar a tile that has data: every bar of a layer is closed by a Z.
     let with_data = memory["tiles"].as_array().unwrap().iter();
     let with_data = with_data.filter(|tile| tile["data_bytes"].as_u64() > Some(0)).count();
@@ -363,6 +380,10 @@ fn without_its_package_the_page_does_without_its_sections() {
     broken[middle] ^= 4;
     fs::write(&package, &broken).unwrap();
     left_out(REPORT, "the package is wrong: ");
+    let mut older = ipu_tune::package::read(&bytes).unwrap();
+    older.origin.evaluator_version = "0".to_owned();
+    fs::write(&package, ipu_tune::package::write(&older)).unwrap();
+    left_out(REPORT, "the package was made by evaluator version 0, the study is of version ");
     // Another model's.
     let (other, model) = common::binary::folder();
     let text = fs::read_to_string(&model).unwrap();

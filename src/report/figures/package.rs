@@ -42,6 +42,8 @@ pub struct PackageFigures {
     pub device: String,
     /// Whether that is a simulation.
     pub simulated: bool,
+    /// What stands where kernels are to be: `reserved`, or how they were linked.
+    pub kernels: String,
     /// Calibration behind the prediction.
     pub calibration_version: u32,
     /// Calibration that steps are priced with: another one only if the database has lost that one.
@@ -104,6 +106,7 @@ impl PackageFigures {
             measured_cycles: origin.measured_cycles,
             device: origin.measured_on.clone(),
             simulated: origin.simulated,
+            kernels: origin.kernels.clone(),
             calibration_version: origin.calibration_version,
             steps_calibration_version: coefficients.version,
             steps: StepFigures::of(network, program, phases, coefficients),

@@ -65,11 +65,10 @@ impl StepFigures {
         let figures = steps.map(|(index, ((step, timed), cycles))| {
             let exchange = step.kind != StepKind::Compute;
             let overhead = if exchange { coefficients.exchange_overhead } else { 0.0 };
-            let names = step.parts.iter().map(|part| network.node(part.node).name.clone());
             StepFigures {
                 step: index,
                 exchange,
-                operations: names.collect(),
+                operations: operations(network, step),
                 compute_cycles: if exchange { 0.0 } else { cycles },
                 kernels: kernels(timed, program.tiles, coefficients),
                 exchange_cycles: if exchange { cycles - overhead } else { 0.0 },
@@ -78,6 +77,18 @@ impl StepFigures {
         });
         figures.collect()
     }
+}
+
+/// Names of the nodes that take part, each once.
+fn operations(network: &Network, step: &Step) -> Vec<String> {
+    let mut names: Vec<String> = vec![];
+    for part in &step.parts {
+        let name = &network.node(part.node).name;
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 /// Every step with what its time depends on.

@@ -13,8 +13,9 @@ pub(super) fn section_of(incumbents: &[IncumbentFigures], study: &StudyFigures) 
     let content = if incumbents.is_empty() {
         paragraph("No candidate was validated yet.")
     } else {
-        let caption = "Every step is a new incumbent, at the trial that made it the best. The axis \
-             of cycles does not begin at 0. A cross is an incumbent that counts no longer.";
+        let caption = "Every step is a new incumbent, at the trial that made it the best; each is \
+             predicted with the calibration of its time. The axis of cycles does not begin at 0. A \
+             cross is an incumbent that counts no longer.";
         let drawing = figure(plot(incumbents, study.trials), caption);
         [drawing, listing(incumbents)].into_iter().collect()
     };

@@ -2,6 +2,7 @@
 
 use super::html::{Cell, Markup, figure, paragraph, section, table};
 use super::plot::{Axis, Key, Layer, Plot, line};
+use crate::package::application::KERNELS_RESERVED;
 use crate::report::cycles;
 use crate::report::figures::memory::SupportFigures;
 use crate::report::figures::{MemoryFigures, PackageFigures, TileFigures};
@@ -12,8 +13,8 @@ const LIVE: &str = "#222222";
 pub(super) fn section_of(package: &PackageFigures) -> Markup {
     let memory = &package.memory;
     let caption = "Bytes of every tile. The black line is code, rows and the bytes that live at the \
-         tile's fullest step: what lies above it holds data only at other steps, or lies between. \
-         The axis ends at the size of a tile's memory.";
+         tile's fullest step; what rises above it is memory that holds data at other steps only. The \
+         axis ends at the size of a tile's memory.";
     let over_time = format!(
         "Tile {} over time: steps to the right, addresses upwards from {:#x} to {:#x} (bytes). Grey \
          is code and rows.",
@@ -24,10 +25,23 @@ pub(super) fn section_of(package: &PackageFigures) -> Markup {
         figure(plot(memory), caption),
         figure(Markup::drawing(&package.drawing), &over_time),
         Markup::plain("h3", "Support memory"),
-        paragraph("Bytes by kind, each of the tile that needs the most of it."),
+        paragraph(format!(
+            "Bytes by kind, each of the tile that needs the most of it. Kernels are {}.",
+            kernels(&package.kernels)
+        )),
         support(&memory.support),
     ];
     section("memory", "Memory of the incumbent", content.into_iter().collect())
+}
+
+/// What stands where kernels are to be, in words.
+fn kernels(origin: &str) -> String {
+    match origin {
+        KERNELS_RESERVED => {
+            "reserved: their ranges hold traps, and their sizes are estimates".to_owned()
+        }
+        other => other.to_owned(),
+    }
 }
 
 /// The fullest tile in words.
