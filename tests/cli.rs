@@ -5,49 +5,16 @@
     reason = "a helper that fails fails its test; exact zeros are meant"
 )]
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
+use common::binary::{code, files, folder, json, run, stderr};
 use ipu_tune::package::load;
-
-/// Runs the program in a folder.
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(cargo_bin!("ipu-tune"));
-    command.current_dir(folder).args(arguments).env_remove("RUST_LOG").stdin(Stdio::null());
-    command.output().expect("the program starts")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
-
-/// A folder with a small shipped model.
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("search-spaces/models/mlp2-tiny.json");
-    let model = folder.path().join("m.json");
-    fs::copy(shipped, &model).unwrap();
-    (folder, model)
-}
-
-/// Names of all files in a folder.
-fn files(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
 
 const TUNE: &[&str] = &["--trials", "5", "--tiles", "32", "-q", "--json", "m.json"];
 

@@ -40,10 +40,14 @@ pub struct Wanted {
 }
 
 /// What a replayed phase showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseReport {
     /// Event at which the last row ends.
     pub horizon: u32,
+    /// Event at which every tile's row ends, by logical tile; 0 where it only returns.
+    pub ends: Vec<u32>,
+    /// Items sent, of 32 and of 64 bits.
+    pub items: [u64; 2],
     /// Words that arrive, every receiver counted.
     pub words: u64,
     /// Words of the largest row, and of all rows.
@@ -96,7 +100,7 @@ fn replay(
     let mut violations = Violations::default();
     let mut decoded = vec![Decoded::default(); tiles.into()];
     let mut places = vec![None; usize::from(tiles)];
-    let mut report = PhaseReport::default();
+    let mut report = PhaseReport { ends: vec![0; tiles.into()], ..PhaseReport::default() };
     for row in rows {
         if row.tile.0 >= tiles {
             let what = "a row of a tile that the phase has not".to_owned();
@@ -109,6 +113,10 @@ fn replay(
         report.horizon = report.horizon.max(found.horizon);
         report.row_words.0 = report.row_words.0.max(found.length);
         report.row_words.1 += found.length;
+        report.ends[usize::from(row.tile.0)] = found.horizon;
+        for sent in &found.sends {
+            report.items[usize::from(sent.is_paired())] += u64::from(sent.items);
+        }
         places[usize::from(row.tile.0)] = Some(row.address);
         decoded[usize::from(row.tile.0)] = found;
     }

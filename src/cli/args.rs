@@ -28,6 +28,8 @@ pub(super) enum Command {
     Status(StudyArgs),
     /// The incumbents of a study, in the order found
     History(StudyArgs),
+    /// Write a page with what a study found, what its incumbent does and what it holds
+    Report(ReportArgs),
     /// What a package holds
     Inspect(InspectArgs),
     /// Prove from a package's bytes that it does what its recipe means
@@ -117,6 +119,22 @@ pub(super) enum LogFormat {
 pub(super) struct StudyArgs {
     /// The model, or the database
     pub(super) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    /// The model, or the database
+    #[arg(value_name = "STUDY")]
+    pub(super) study: PathBuf,
+    /// The incumbent's package [default: STUDY's name with `.ipuexe`, beside it]
+    #[arg(long, value_name = "FILE")]
+    pub(super) package: Option<PathBuf>,
+    /// The tile to draw, by logical number [default: the one with the most bytes in buffers]
+    #[arg(long)]
+    pub(super) tile: Option<u16>,
+    /// The page to write, one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: PathBuf,
 }
 
 #[derive(Debug, Args)]

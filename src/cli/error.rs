@@ -72,6 +72,8 @@ pub(super) enum CliError {
     Origin { path: PathBuf, what: String },
     #[error("`{}` has no tile {tile}", path.display())]
     NoTile { path: PathBuf, tile: u16, tiles: u16 },
+    #[error("`--out {}` would overwrite the {what}", path.display())]
+    Overwrites { path: PathBuf, what: &'static str },
     #[error("exchange instance `{name}`: {what}")]
     Schedule { name: String, what: String },
     #[error("cannot read `{}`", path.display())]
@@ -138,6 +140,7 @@ impl CliError {
             CliError::Unwritable { .. } => {
                 Some("choose another place with `--output PATH`".to_owned())
             }
+            CliError::Overwrites { .. } => Some("choose another place for the page".to_owned()),
             CliError::Infeasible { .. } => {
                 Some("more tiles, a smaller model, or a longer `--budget` may help".to_owned())
             }

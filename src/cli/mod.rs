@@ -10,7 +10,9 @@ mod inspect;
 mod logging;
 mod origin;
 mod output;
+mod picture;
 mod place;
+mod report;
 mod run;
 mod schema;
 mod status;
@@ -71,6 +73,7 @@ pub fn run() -> Exit {
     let result = match cli.command {
         Some(Command::Status(args)) => status::status(&args, &output),
         Some(Command::History(args)) => status::history(&args, &output),
+        Some(Command::Report(args)) => report::report(&args, &output),
         Some(Command::Inspect(args)) => inspect::inspect(&args, &output),
         Some(Command::Check(args)) => check::check(&args, &output),
         Some(Command::Run(args)) => run::run(&args, &output),

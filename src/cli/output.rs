@@ -49,6 +49,12 @@ impl Output {
         if self.json { self.line(json) } else { self.text(&text()) }
     }
 
+    /// Says what the user may want to know beside the result.
+    pub(super) fn note(&self, text: &str) {
+        // There is nowhere left to complain if standard error is closed.
+        let _ = writeln!(anstream::stderr().lock(), "note: {text}");
+    }
+
     /// Prints an error with its causes and what to do.
     pub(super) fn error(&self, error: &CliError) {
         let mut out = anstream::stderr().lock();

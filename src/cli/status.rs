@@ -1,6 +1,6 @@
 //! `ipu-tune status` and `ipu-tune history`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -13,10 +13,13 @@ use super::error::CliError;
 use super::output::Output;
 
 /// The database that the user means: the path itself, or the one beside a model.
+pub(super) fn database(study: &Path) -> PathBuf {
+    let model = study.extension().is_some_and(|ending| ending == "json");
+    if model { study.with_extension("tune.db") } else { study.to_owned() }
+}
+
 fn open(args: &StudyArgs) -> Result<Store, CliError> {
-    let model = args.path.extension().is_some_and(|ending| ending == "json");
-    let path: PathBuf = if model { args.path.with_extension("tune.db") } else { args.path.clone() };
-    Ok(Store::open_read_only(&path)?)
+    Ok(Store::open_read_only(&database(&args.path))?)
 }
 
 /// Where a study stands.

@@ -27,6 +27,9 @@ pub enum Class {
 
 /// Number of kernel classes.
 pub const CLASSES: usize = 8;
+/// Names of the kernel classes, in their order.
+pub const CLASS_NAMES: [&str; CLASSES] =
+    ["product16", "product8", "reduce", "pointwise", "norm", "softmax", "cast", "move"];
 /// Number of features of a step: work and calls of every class, exchange phases, horizon events.
 pub const FEATURES: usize = 2 * CLASSES + 2;
 
@@ -84,13 +87,18 @@ impl Coefficients {
         next
     }
 
+    /// Cycles of every kernel class in features that were added up, in the order of the classes.
+    pub fn class_cycles(&self, features: &[f64]) -> [f64; CLASSES] {
+        std::array::from_fn(|class| {
+            features[class] * self.slope[class] + features[CLASSES + class] * self.overhead[class]
+        })
+    }
+
     /// Name of feature `index`.
     pub fn feature_name(index: usize) -> String {
-        const NAMES: [&str; CLASSES] =
-            ["product16", "product8", "reduce", "pointwise", "norm", "softmax", "cast", "move"];
         match index {
-            i if i < CLASSES => format!("{}.slope", NAMES[i]),
-            i if i < 2 * CLASSES => format!("{}.overhead", NAMES[i - CLASSES]),
+            i if i < CLASSES => format!("{}.slope", CLASS_NAMES[i]),
+            i if i < 2 * CLASSES => format!("{}.overhead", CLASS_NAMES[i - CLASSES]),
             i if i == 2 * CLASSES => "exchange.overhead".to_owned(),
             _ => "exchange.event".to_owned(),
         }

@@ -187,38 +187,72 @@ pub fn predicted(
     steps: &[TimedStep<'_>],
     coefficients: &Coefficients,
 ) -> (f64, Vec<f64>) {
-    let mut clock = vec![0.0_f64; tiles.into()];
-    let mut features = vec![vec![0.0; FEATURES]; tiles.into()];
-    let latest = |clock: &[f64]| {
+    let mut clocks = Clocks::new(tiles, coefficients);
+    steps.iter().for_each(|step| clocks.advance(step));
+    let last = clocks.latest();
+    (clocks.cycles[last], clocks.features.swap_remove(last))
+}
+
+/// When the last tile ends every step, as [`predicted`] counts: the last of them are its cycles.
+pub fn step_ends(tiles: u16, steps: &[TimedStep<'_>], coefficients: &Coefficients) -> Vec<f64> {
+    let mut clocks = Clocks::new(tiles, coefficients);
+    let end = |step: &TimedStep<'_>| {
+        clocks.advance(step);
+        clocks.cycles[clocks.latest()]
+    };
+    steps.iter().map(end).collect()
+}
+
+/// The clocks of all tiles, and what made them advance.
+struct Clocks<'a> {
+    coefficients: &'a Coefficients,
+    cycles: Vec<f64>,
+    features: Vec<Vec<f64>>,
+}
+
+impl Clocks<'_> {
+    fn new(tiles: u16, coefficients: &Coefficients) -> Clocks<'_> {
+        let tiles = usize::from(tiles);
+        let features = vec![vec![0.0; FEATURES]; tiles];
+        Clocks { coefficients, cycles: vec![0.0; tiles], features }
+    }
+
+    /// The tile that is last, the first of several.
+    fn latest(&self) -> usize {
+        let clock = &self.cycles;
         let most = (0..clock.len()).max_by(|a, b| clock[*a].total_cmp(&clock[*b]).then(b.cmp(a)));
         most.unwrap_or(0)
-    };
-    for step in steps {
+    }
+
+    fn advance(&mut self, step: &TimedStep<'_>) {
         match step {
-            TimedStep::Exchange(horizons) => {
-                let last = latest(&clock);
-                let (start, base) = (clock[last], features[last].clone());
-                for (tile, horizon) in horizons.iter().enumerate() {
-                    let events = f64::from(*horizon);
-                    clock[tile] =
-                        start + coefficients.exchange_overhead + events * coefficients.event;
-                    features[tile].clone_from(&base);
-                    features[tile][2 * CLASSES] += 1.0;
-                    features[tile][2 * CLASSES + 1] += events;
-                }
-            }
+            TimedStep::Exchange(horizons) => self.exchange(horizons),
             TimedStep::Compute(parts) => {
-                for work in parts.iter().flat_map(|part| part.iter()) {
-                    let tile = usize::from(work.tile.0);
-                    clock[tile] += work.cycles(coefficients);
-                    for class in 0..CLASSES {
-                        features[tile][class] += f64::from(work.work[class]);
-                        features[tile][CLASSES + class] += f64::from(work.overhead[class]);
-                    }
-                }
+                parts.iter().flat_map(|part| part.iter()).for_each(|work| self.compute(work));
             }
         }
     }
-    let last = latest(&clock);
-    (clock[last], features.swap_remove(last))
+
+    /// All tiles wait for the last one.
+    fn exchange(&mut self, horizons: &[u32]) {
+        let Coefficients { exchange_overhead, event, .. } = *self.coefficients;
+        let last = self.latest();
+        let (start, base) = (self.cycles[last], self.features[last].clone());
+        for (tile, horizon) in horizons.iter().enumerate() {
+            let events = f64::from(*horizon);
+            self.cycles[tile] = start + exchange_overhead + events * event;
+            self.features[tile].clone_from(&base);
+            self.features[tile][2 * CLASSES] += 1.0;
+            self.features[tile][2 * CLASSES + 1] += events;
+        }
+    }
+
+    fn compute(&mut self, work: &TileWork) {
+        let tile = usize::from(work.tile.0);
+        self.cycles[tile] += work.cycles(self.coefficients);
+        for class in 0..CLASSES {
+            self.features[tile][class] += f64::from(work.work[class]);
+            self.features[tile][CLASSES + class] += f64::from(work.overhead[class]);
+        }
+    }
 }

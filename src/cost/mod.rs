@@ -11,7 +11,9 @@ pub mod geometry;
 pub mod kernels;
 
 pub use bound::{bytes_over, hard_bound};
-pub use coefficients::{Class, Coefficients, FEATURES};
+pub use coefficients::{CLASS_NAMES, Class, Coefficients, FEATURES};
 pub use estimate::estimate_node;
-pub use geometry::{Geometry, SegmentCost, StepCost, geometry, predicted};
+pub use geometry::{
+    Geometry, SegmentCost, StepCost, TileWork, TimedStep, geometry, predicted, step_ends,
+};
 pub use kernels::{Price, price};

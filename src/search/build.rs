@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::cost::geometry::TimedStep;
-use crate::cost::{Coefficients, StepCost, predicted};
+use crate::cost::{Coefficients, StepCost, TimedStep, predicted};
 use crate::exchange::Scheduled;
 use crate::model::Graph;
 use crate::package::{Application, Image, Origin, PhaseRow, Routine, RowTable};

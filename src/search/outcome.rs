@@ -61,6 +61,22 @@ impl Failure {
             Failure::DeviceLost { .. } => "device-lost",
         }
     }
+
+    /// The fidelity that such a candidate does not reach; `None` where it is not to blame.
+    pub fn fidelity(&self) -> Option<&'static str> {
+        match self {
+            Failure::Illegal { .. } => Some("F1"),
+            Failure::DoesNotFit { .. }
+            | Failure::RowsTooLong { .. }
+            | Failure::Unencodable { .. } => Some("F2"),
+            Failure::Rejected { .. }
+            | Failure::WrongNumbers { .. }
+            | Failure::NotFinite { .. }
+            | Failure::Crashed { .. }
+            | Failure::TimedOut { .. } => Some("F3"),
+            Failure::Stopped | Failure::DeviceLost { .. } => None,
+        }
+    }
 }
 
 impl From<StorageFailure> for Failure {

@@ -3,7 +3,7 @@
 //! Programs of the host's calls are counted like everything else, though no package of ours has any
 //! yet: all code of an image that is neither linked, nor the tile's program, nor rows, is theirs.
 
-use crate::package::{Application, Segment};
+use crate::package::{Application, Segment, TileImage};
 use crate::storage::Support;
 use crate::target::sram::{EXECUTABLE_END, HOST_WINDOW, LOAD_START};
 
@@ -15,7 +15,6 @@ const PATCH_BYTES: u32 = 0;
 const EXECUTE: u32 = 4;
 
 /// What a segment of a tile's image is.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Launch words, runtime routines, kernels.
     Linked,
@@ -33,6 +32,39 @@ fn of(segment: &Segment, application: &Application, support: &Support) -> Part {
         address if address == LOAD_START.0 || named() => Part::Linked,
         _ if segment.flags & EXECUTE != 0 => Part::HostCode,
         _ => Part::HostData,
+    }
+}
+
+/// Bytes of one tile's support memory, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TileUsage {
+    /// Launch words, runtime routines and kernels.
+    pub linked_bytes: u32,
+    /// The generated tile program.
+    pub generated_code_bytes: u32,
+    /// Rows of all phases.
+    pub exchange_table_bytes: u32,
+    /// Programs of the host's calls.
+    pub host_code_bytes: u32,
+    /// What these programs need beside code.
+    pub host_data_bytes: u32,
+}
+
+impl TileUsage {
+    /// What the image of a tile holds in the places of its support memory.
+    pub fn of(image: &TileImage, application: &Application, support: &Support) -> TileUsage {
+        let mut usage = TileUsage::default();
+        for segment in &image.segments {
+            let bytes = match of(segment, application, support) {
+                Part::Linked => &mut usage.linked_bytes,
+                Part::Program => &mut usage.generated_code_bytes,
+                Part::Rows => &mut usage.exchange_table_bytes,
+                Part::HostCode => &mut usage.host_code_bytes,
+                Part::HostData => &mut usage.host_data_bytes,
+            };
+            *bytes += segment.memory_size;
+        }
+        usage
     }
 }
 
@@ -65,14 +97,12 @@ pub struct SupportUsage {
 impl SupportUsage {
     /// What the images of an application hold in the places of its support memory.
     pub fn of(application: &Application, support: &Support) -> SupportUsage {
-        let largest = |part: Part| {
-            let tiles = application.tiles.iter().map(|tile| {
-                let found =
-                    tile.segments.iter().filter(|found| part == of(found, application, support));
-                found.map(|segment| segment.memory_size).sum::<u32>()
-            });
-            tiles.max().unwrap_or(0)
-        };
+        let tiles: Vec<TileUsage> = application
+            .tiles
+            .iter()
+            .map(|image| TileUsage::of(image, application, support))
+            .collect();
+        let largest = |bytes: fn(&TileUsage) -> u32| tiles.iter().map(bytes).max().unwrap_or(0);
         let profile =
             application.profile_tiles.iter().map(|plan| 4 * (plan.steps.len() as u32 + 1));
         let segments = application.tiles.iter().flat_map(|tile| &tile.segments);
@@ -80,12 +110,12 @@ impl SupportUsage {
         let ends = before_window.map(|segment| segment.address + segment.memory_size);
         SupportUsage {
             linked_end: ends.max().unwrap_or(LOAD_START.0),
-            linked_bytes: largest(Part::Linked),
+            linked_bytes: largest(|tile| tile.linked_bytes),
             profile_bytes: profile.max().unwrap_or(0),
-            exchange_table_bytes: largest(Part::Rows),
-            host_code_bytes: largest(Part::HostCode),
-            host_data_bytes: largest(Part::HostData),
-            generated_code_bytes: largest(Part::Program),
+            exchange_table_bytes: largest(|tile| tile.exchange_table_bytes),
+            host_code_bytes: largest(|tile| tile.host_code_bytes),
+            host_data_bytes: largest(|tile| tile.host_data_bytes),
+            generated_code_bytes: largest(|tile| tile.generated_code_bytes),
             code_address: support.program.start,
             executable_ranges: vec![(support.program.start, EXECUTABLE_END.0)],
             available_ranges: support.free.iter().map(|free| (free.start, free.end)).collect(),

@@ -141,7 +141,7 @@ impl StudyJournal {
 
 impl Store {
     /// The state of a study and how often it was committed.
-    fn state(&self, study: i64) -> Result<Option<(State, i64)>, StoreError> {
+    pub(super) fn state(&self, study: i64) -> Result<Option<(State, i64)>, StoreError> {
         let query = "SELECT state, commits FROM round WHERE study = ?1";
         let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
         let found = self.db.query_row(query, [study], row).optional();

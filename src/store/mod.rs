@@ -12,4 +12,4 @@ pub mod query;
 pub use error::StoreError;
 pub use journal::StudyJournal;
 pub use open::{Beginning, Store, StudyKey};
-pub use query::{CandidateCounts, HistoryEntry, StudySummary, current};
+pub use query::{CandidateCounts, HistoryEntry, LadderCounts, StudySummary, current};

@@ -3,6 +3,8 @@
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
+use crate::search::state::{CalibrationRecord, State};
+
 use super::error::StoreError;
 use super::open::{Store, StudyKey};
 
@@ -67,6 +69,17 @@ pub struct StudySummary {
     pub events: Vec<String>,
 }
 
+/// How far the candidates of a study came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LadderCounts {
+    /// Placed and scheduled, so that their cycles are predicted (F2).
+    pub scheduled: u64,
+    /// Validated and measured (F3 and F4).
+    pub measured: u64,
+    /// Incumbents for a time.
+    pub incumbents: u64,
+}
+
 /// The incumbent that counts.
 pub fn current(history: &[HistoryEntry]) -> Option<&HistoryEntry> {
     history.iter().rev().find(|entry| entry.demoted.is_none())
@@ -76,6 +89,72 @@ impl Store {
     fn newest(&self) -> Result<(i64, StudyKey), StoreError> {
         let path = self.path.clone();
         self.newest_study()?.ok_or(StoreError::Absent { path })
+    }
+
+    /// All answers from here on are of one moment, whatever other processes commit meanwhile.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn hold_still(&self) -> Result<(), StoreError> {
+        self.db.execute_batch("BEGIN").map_err(|error| self.wrap(error))
+    }
+
+    /// What the newest study is a study of.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn key(&self) -> Result<StudyKey, StoreError> {
+        Ok(self.newest()?.1)
+    }
+
+    /// The search state of the newest study; none before its first round.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn newest_state(&self) -> Result<Option<State>, StoreError> {
+        let (study, _) = self.newest()?;
+        Ok(self.state(study)?.map(|(state, _)| state))
+    }
+
+    /// The calibrations of the newest study, oldest first.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn calibrations(&self) -> Result<Vec<CalibrationRecord>, StoreError> {
+        let wrap = |error| self.wrap(error);
+        let (study, _) = self.newest()?;
+        let query = "SELECT record FROM calibration WHERE study = ?1 ORDER BY version";
+        let mut statement = self.db.prepare(query).map_err(wrap)?;
+        let rows = statement.query_map([study], |row| row.get::<_, String>(0)).map_err(wrap)?;
+        let record = |text: Result<String, _>| {
+            let (path, what) = (self.path.clone(), "calibration");
+            serde_json::from_str(&text.map_err(wrap)?).map_err(|source| StoreError::Record {
+                path,
+                what,
+                source,
+            })
+        };
+        rows.map(record).collect()
+    }
+
+    /// How far the candidates of the newest study came.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn ladder(&self) -> Result<LadderCounts, StoreError> {
+        let (study, _) = self.newest()?;
+        let query = "SELECT
+             (SELECT count(*) FROM candidate WHERE study = ?1 AND predicted_cycles IS NOT NULL),
+             (SELECT count(DISTINCT candidate) FROM measurement WHERE study = ?1),
+             (SELECT count(*) FROM incumbent WHERE study = ?1)";
+        let counts = |row: &rusqlite::Row<'_>| {
+            Ok(LadderCounts {
+                scheduled: row.get::<_, i64>(0)? as u64,
+                measured: row.get::<_, i64>(1)? as u64,
+                incumbents: row.get::<_, i64>(2)? as u64,
+            })
+        };
+        self.db.query_row(query, [study], counts).map_err(|error| self.wrap(error))
     }
 
     /// The incumbents of the newest study.

@@ -1,6 +1,8 @@
 //! A small model and everything needed to build it.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "every test file uses its own part")]
 
+pub mod binary;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
