@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{
-    AxisOrder, BiasPlan, Decision, ExchangeMode, GemmPlan, Layout, Network, NodeId, NodePlan,
-    PointwisePlan, Recipe, StoragePlan, WeightClass,
+    AxisOrder, BiasPlan, Decision, ExchangeMode, GemmPlan, Layout, Network, NodeId, NodeKind,
+    NodePlan, PointwisePlan, Recipe, StoragePlan, WeightClass,
 };
 use crate::program::{layout_of_input, layout_of_node};
 
@@ -290,10 +290,15 @@ fn exchange(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) ->
 }
 
 fn storage(planner: &Planner<'_>, recipe: &mut Recipe, rng: &mut ChaCha8Rng) -> Option<()> {
-    let is_gemm = |id| planner.network.node(id).is_gemm();
-    let (products, others): (Vec<_>, Vec<_>) =
-        nodes(planner.network, |_| true).into_iter().partition(|id| is_gemm(*id));
-    match rng.random_range(0..4) {
+    let network = planner.network;
+    let products = nodes(network, |id| network.node(id).is_gemm());
+    // Products and casts never take their operands' places: nothing to decide there.
+    let others = nodes(network, |id| {
+        let node = network.node(id);
+        !node.is_gemm() && node.kind != NodeKind::Cast
+    });
+    let decisions = if products.is_empty() { 2 } else { 4 };
+    match rng.random_range(0..decisions) {
         0 => {
             recipe.storage = match recipe.storage {
                 StoragePlan::Automatic => StoragePlan::Apart,
