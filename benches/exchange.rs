@@ -129,7 +129,14 @@ fn growth() {
         (1472, 408, 4),
         (1472, 816, 2),
     ];
-    let mixed = [(64, 16, 63), (256, 32, 31), (1472, 64, 23), (1472, 204, 15), (1472, 408, 7)];
+    let mixed = [
+        (64, 16, 63),
+        (256, 32, 31),
+        (1472, 64, 23),
+        (1472, 136, 17),
+        (1472, 204, 15),
+        (1472, 408, 7),
+    ];
     let alike = alike.map(|(tiles, fan, words)| all_to_all(tiles, fan, words));
     let mixed = mixed.map(|(tiles, fan, most)| mixed_lengths(tiles, fan, most));
     for Instance { name, phase, transfers } in alike.into_iter().chain(mixed) {
