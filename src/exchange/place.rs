@@ -381,3 +381,47 @@ fn write_span(job: &Job, receiver: &End, event: u32) -> (u32, u32) {
     let start = event.saturating_add_signed(receiver.write);
     (start, start + job.write_events())
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::exchange::phase::Phase;
+    use crate::target::Address;
+
+    /// Every tile to every other, messages of 4 to `most` words.
+    fn phase(most: u32) -> Phase {
+        let mut random = ChaCha8Rng::seed_from_u64(u64::from(most));
+        let mut phase = Phase::new(32);
+        for (source, distance) in (0..32_u16).flat_map(|tile| (1..32).map(move |far| (tile, far))) {
+            let to = (TileId((source + distance) % 32), Address(0x90000 + 64 * u32::from(source)));
+            let from = Address(0x60000 + 64 * u32::from(distance));
+            phase.add(TileId(source), from, &[to], random.random_range(4..=most)).unwrap();
+        }
+        phase
+    }
+
+    #[test]
+    fn what_is_not_looked_at_again_would_not_have_been_taken() {
+        for most in [4, 5, 16] {
+            let jobs = Jobs::new(&phase(most), |_| false);
+            let cares = vec![Care::Apart; jobs.tiles().into()];
+            let events = |shared: Option<usize>| {
+                let mut board = Board::new(&jobs, Rules::All(&cares));
+                board.shared = shared.unwrap_or(board.shared);
+                let mut place = |index| {
+                    let (job, ends) = (jobs.job(index), jobs.ends(index));
+                    let event = board.earliest(job, ends, job.natural);
+                    board.occupy(job, ends, event);
+                    event
+                };
+                (0..jobs.len()).map(&mut place).collect::<Vec<u32>>()
+            };
+            assert_eq!(events(None), events(Some(0)), "up to {most} words");
+            // Ends of messages are not shared where lengths differ.
+            assert_eq!(events(Some(3)) == events(None), most == 4, "up to {most} words");
+        }
+    }
+}

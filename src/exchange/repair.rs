@@ -5,6 +5,9 @@ use super::lanes::{Care, Mark};
 use super::place::{Placed, marks, place_between};
 use super::rows::RowError;
 
+/// Repairs of one schedule, at most.
+pub(super) const REPAIRS: usize = 40;
+
 /// Keeps controls farther apart on the tiles that failed; whether any could be.
 pub(super) fn farther(cares: &mut [Care], failed: &[RowError]) -> bool {
     let mut changed = false;
@@ -50,7 +53,7 @@ mod tests {
     use crate::exchange::rows;
     use crate::target::{Address, TileId};
 
-    /// Messages of 1 to 8 words between all tiles, a few times over.
+    /// Messages of 1 to 8 words between all tiles, twice over.
     fn crowded() -> Phase {
         let mut phase = Phase::new(64);
         let mut number = 1_u32;
@@ -81,7 +84,7 @@ mod tests {
         let (mut now, mut repairs) = (placed, 0);
         while let Some(errors) = failed(&now) {
             repairs += 1;
-            assert!(repairs <= 40, "{} rows still fail", errors.len());
+            assert!(repairs <= REPAIRS, "{} rows still fail", errors.len());
             now = part_controls(&jobs, now, &errors);
         }
         let moved = first.iter().zip(&now.events).filter(|(before, after)| before != after).count();

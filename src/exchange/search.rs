@@ -7,7 +7,7 @@ use super::orders;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Rules, Start, place, starts};
 use super::rank::{Rank, bytes, first};
-use super::repair::{farther, part_controls};
+use super::repair::{REPAIRS, farther, part_controls};
 use super::rows::{self, RowBytes, RowError};
 use super::{Effort, Options};
 use crate::target::Bytes;
@@ -32,8 +32,6 @@ const LONG: u32 = 64;
 /// then few rows have to be tried, those with two controls of one message at once. From there on other
 /// schedules are repaired where a row does not encode.
 pub(super) const MANY: usize = 20_000;
-/// Repairs of one schedule, at most.
-const REPAIRS: usize = 40;
 /// Jobs and receivers from which on every schedule is a fast one.
 const ENORMOUS: usize = 2_000_000;
 /// Jobs and receivers up to which messages are moved about, the most moves, and the most jobs and
