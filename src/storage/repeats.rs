@@ -91,10 +91,15 @@ impl Repeat {
         }
     }
 
-    /// The alignment of all blocks; strides are whole words.
-    fn alignment(&self, problem: &Problem) -> u32 {
+    /// The alignment of all blocks.
+    pub(super) fn base_alignment(&self, problem: &Problem) -> u32 {
         let blocks = self.blocks.iter().map(|block| problem.buffers[*block].alignment);
-        blocks.max().unwrap_or(1).max(4)
+        blocks.max().unwrap_or(1)
+    }
+
+    /// What a stride is a multiple of: whole words.
+    pub(super) fn alignment(&self, problem: &Problem) -> u32 {
+        self.base_alignment(problem).max(4)
     }
 
     /// The given stride, or the least that is legal.
