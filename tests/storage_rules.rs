@@ -9,6 +9,8 @@
 use std::ops::Range;
 
 use ipu_tune::storage::file::PlacementFile;
+use ipu_tune::storage::generate::turns;
+use ipu_tune::storage::verify::Misplaced;
 use ipu_tune::storage::{
     Buffer, Outcome, Problem, ProblemError, Region, Repeat, RepeatRule, place, place_within,
 };
@@ -228,11 +230,12 @@ fn blocks_lie_around_what_is_in_the_middle_if_the_stride_allows() {
         place(&problem)
     };
     assert!(matches!(around(Some(16)), Outcome::Impossible(_)));
-    assert!(matches!(around(Some(32)), Outcome::Impossible(_)));
-    for stride in [Some(36), Some(40), None] {
+    assert!(matches!(around(Some(28)), Outcome::Impossible(_)));
+    assert!(matches!(around(Some(44)), Outcome::Impossible(_)));
+    for stride in [Some(32), Some(36), Some(40), None] {
         let Outcome::Placed(addresses) = around(stride) else { panic!("there is room") };
         let found = addresses[1] - addresses[0];
-        assert!(matches!(found, 36 | 40) && stride.is_none_or(|stride| stride == found));
+        assert!(matches!(found, 32 | 36 | 40) && stride.is_none_or(|stride| stride == found));
     }
 }
 
@@ -314,4 +317,71 @@ fn strides_and_wishes_of_a_file_are_checked_by_its_own_rules() {
         (Some(true), Some(true), Some(false))
     );
     assert_eq!(file.buffers[0].is_granted(500_000), None);
+}
+
+/// Bytes of all repeats without gaps used: each from its first block's start to its last one's end.
+fn joined_bytes(problem: &Problem) -> u32 {
+    let length = |repeat: &Repeat| {
+        let block = &problem.buffers[repeat.blocks[0]];
+        let stride = repeat.stride.unwrap_or_else(|| block.size.next_multiple_of(block.alignment));
+        (repeat.blocks.len() as u32 - 1) * stride + block.size
+    };
+    problem.repeats.iter().map(length).sum()
+}
+
+#[test]
+fn planted_turns_that_fit_only_into_each_other_are_placed() {
+    for (seed, full) in [(0, false), (1, false), (3, false), (0, true), (1, true), (2, true)] {
+        let problem = turns(seed, full);
+        problem.check().unwrap();
+        assert!(u64::from(joined_bytes(&problem)) > problem.capacity(), "seed {seed}");
+        assert!(problem.fullest().1 * 10 >= problem.capacity() * 9, "seed {seed}");
+        assert!(matches!(place_within(&problem, 0), Outcome::Unknown { .. }), "seed {seed}");
+        let outcome = place(&problem);
+        assert_eq!(outcome, place(&problem), "seed {seed}");
+        let Outcome::Placed(addresses) = outcome else { panic!("seed {seed} has a solution") };
+        assert!(legal(&problem, &addresses, false), "seed {seed}");
+    }
+}
+
+#[test]
+fn wishes_of_buffers_in_gaps_are_granted() {
+    let free = vec![0x60000..0x60060];
+    let repeats = vec![Repeat { blocks: vec![0, 1, 2], stride: Some(32) }];
+    let mut buffers = vec![buffer(4, 0, 2); 6];
+    buffers[4].preferred = vec![0x60050..0x60060, 0x60040..0x60050];
+    let problem = Problem { free, buffers, repeats, ..Problem::default() };
+    let Outcome::Placed(addresses) = place(&problem) else { panic!("it fills memory") };
+    assert!(legal(&problem, &addresses, true), "{addresses:x?}");
+}
+
+#[test]
+fn a_block_that_is_moved_out_of_its_turn_is_named() {
+    let names = ["a0", "b0", "a1", "b1", "a2", "b2"];
+    let block = |name: &&str| {
+        format!(r#"{{"name": "{name}", "size": 64, "alignment": 32, "persistent": true}}"#)
+    };
+    let blocks: Vec<String> = names.iter().map(block).collect();
+    let text = format!(
+        r#"{{"format": "ipu-tune/placement@1", "free": [[491520, 491968]], "buffers": [{},
+        {{"name": "gap", "size": 20, "persistent": true}}], "repeats": [
+        {{"blocks": ["a0", "a1", "a2"], "stride": 160}}, {{"blocks": ["b0", "b1", "b2"]}}]}}"#,
+        blocks.join(", ")
+    );
+    let (file, problem) = PlacementFile::from_json(&text).unwrap();
+    let Outcome::Placed(addresses) = place(&problem) else { panic!("b0 fits between a0 and a1") };
+    assert!(file.misplaced(&addresses).is_empty());
+    for (index, name) in names.iter().enumerate() {
+        for moved in [addresses[index] - 32, addresses[index] + 32] {
+            let mut addresses = addresses.clone();
+            addresses[index] = moved;
+            let found = file.misplaced(&addresses);
+            let of_a_stride = |what: &Misplaced| match what {
+                Misplaced::Stride { .. } => true,
+                Misplaced::Step { name: first, .. } => name.starts_with(&first[..1]),
+                _ => false,
+            };
+            assert!(found.iter().any(of_a_stride), "{name} at {moved}: {found:?}");
+        }
+    }
 }

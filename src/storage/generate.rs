@@ -1,5 +1,6 @@
 //! Generated problems that have a solution by construction: lanes in memory elements, each filled with
-//! buffers one after the other in time.
+//! buffers one after the other in time ([`banks`]); and blocks at one stride in turn, with such lanes in
+//! the gaps ([`turns`]).
 
 use std::ops::Range;
 
@@ -88,9 +89,10 @@ fn buffer(lane: &Lane, live: Range<u32>, random: &mut ChaCha8Rng) -> Buffer {
     }
 }
 
-/// Two or three repeats whose blocks lie in turn, with a gap after each turn that buffers share over
-/// time. The first repeat has a given stride, the others may have. Together they fill at least 90 % of
-/// memory, all of it but for gaps if `full`.
+/// Two or three repeats of 8 to 32 blocks that lie in turn, with a gap after each turn that buffers share
+/// over time, side by side or alone. The first repeat has a given stride, the others may have. Buffers in
+/// gaps have 90 to 100 % of their lane, and memory is up to 4 % larger than need be; if `full`, nothing
+/// is left over.
 pub fn turns(seed: u64, full: bool) -> Problem {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let blocks = random.random_range(8..=32);

@@ -19,7 +19,7 @@ use super::problem::Problem;
 /// Bases that are looked at for the price of one node: most break a rule at their first blocks.
 const LOOKS: u64 = 16;
 
-/// Nodes for what is not a block, once the repeats are fixed, in the first round.
+/// Nodes for what is not a block with one second choice; with more, in proportion.
 const LEAF: u64 = 400;
 
 /// The same where every base and stride is tried: mostly very few are needed.
@@ -34,7 +34,7 @@ pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
     let outcome = |search: &Search, addresses: &[u32]| {
         Outcome::Placed(search.item_of.iter().map(|item| addresses[*item]).collect())
     };
-    if let Some(found) = search.likely(budget / 2) {
+    if let Some(found) = search.likely(budget) {
         return outcome(&search, &found);
     }
     match search.everything() {
@@ -132,15 +132,17 @@ impl Search {
         }
     }
 
-    /// Rounds of candidates, with more and more second choices, for so many nodes.
-    fn likely(&mut self, nodes: u64) -> Option<Vec<u32>> {
-        let later = self.left.saturating_sub(nodes * LOOKS);
+    /// Rounds of candidates, with more and more second choices, for three quarters of the budget. Up to
+    /// half goes to the likeliest places of all: often they are right, and the rest is hard.
+    fn likely(&mut self, budget: u64) -> Option<Vec<u32>> {
+        let later = self.left / 4;
         self.left -= later;
         let mut found = None;
         let mut slack = 0;
         while slack <= MOST_SLACK && found.is_none() && self.left > 0 {
             self.open = false;
-            found = self.deeper(Reach { slack: Some(slack), leaf: LEAF * (slack as u64 + 1) });
+            let leaf = if slack == 0 { budget / 2 } else { LEAF * slack as u64 };
+            found = self.deeper(Reach { slack: Some(slack), leaf });
             if !self.open {
                 break;
             }
