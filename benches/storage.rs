@@ -242,7 +242,7 @@ fn main() {
     bank_problems(true, 100);
     bank_problems(false, 10);
     println!(
-        "\n| gaps | problems | mean filling | placed without gaps | placed | seconds | longest | unknown seeds |"
+        "\n| gaps | problems | filling | placed without gaps | placed | seconds | longest | unknown seeds |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     repeats(false, 100);
