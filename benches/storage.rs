@@ -16,10 +16,10 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ipu_tune::storage::generate::banks;
+use ipu_tune::storage::generate::{banks, turns};
 use ipu_tune::storage::place::BUDGET;
 use ipu_tune::storage::rectangles::{RectangleOutcome, Rectangles};
-use ipu_tune::storage::{Outcome, place, place_within};
+use ipu_tune::storage::{Outcome, Problem, place, place_within};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -173,6 +173,63 @@ fn bank_problems(spare: bool, seeds: u64) {
     );
 }
 
+/// Whether all blocks of all repeats lie at one stride, the given one if there is.
+fn at_one_stride(problem: &Problem, addresses: &[u32]) -> bool {
+    problem.repeats.iter().all(|repeat| {
+        let blocks: Vec<i64> = repeat.blocks.iter().map(|b| addresses[*b].into()).collect();
+        let stride = blocks[1] - blocks[0];
+        stride >= i64::from(problem.buffers[repeat.blocks[0]].size)
+            && stride % 4 == 0
+            && repeat.stride.is_none_or(|given| i64::from(given) == stride)
+            && blocks.windows(2).all(|pair| pair[1] - pair[0] == stride)
+    })
+}
+
+/// Bytes of all repeats, each from its first block's start to its last one's end.
+fn joined_bytes(problem: &Problem) -> u64 {
+    let repeats = problem.repeats.iter().map(|repeat| {
+        let first = &problem.buffers[repeat.blocks[0]];
+        let least = first.size.next_multiple_of(first.alignment);
+        let between = u64::from(repeat.stride.unwrap_or(least));
+        (repeat.blocks.len() as u64 - 1) * between + u64::from(first.size)
+    });
+    repeats.sum()
+}
+
+fn repeats(full: bool, seeds: u64) {
+    let (mut placed, mut joined, mut filled) = (0, 0, 0.0);
+    let (mut longest, mut total) = (0.0_f64, 0.0);
+    let mut unknown = vec![];
+    for seed in 0..seeds {
+        let problem = turns(seed, full);
+        assert!(joined_bytes(&problem) > problem.capacity(), "seed {seed}");
+        let (outcome, seconds) = timed(|| place(&problem));
+        (longest, total) = (longest.max(seconds), total + seconds);
+        match outcome {
+            Outcome::Placed(addresses) => {
+                let all: Vec<_> = addresses.iter().copied().map(Some).collect();
+                let legal = |index: usize| {
+                    first_fit::is_legal(&problem, &all, index, addresses[index])
+                        && addresses[index].is_multiple_of(problem.buffers[index].alignment)
+                };
+                assert!((0..addresses.len()).all(legal), "seed {seed}");
+                assert!(at_one_stride(&problem, &addresses), "seed {seed}");
+                placed += 1;
+            }
+            Outcome::Impossible(proof) => panic!("seed {seed} has a solution: {proof:?}"),
+            Outcome::Unknown { .. } => unknown.push(seed),
+        }
+        // Without nodes repeats are joined and no gap is used.
+        joined += u32::from(matches!(place_within(&problem, 0), Outcome::Placed(_)));
+        filled += problem.fullest().1 as f64 / problem.capacity() as f64 / seeds as f64;
+    }
+    let kind = if full { "full" } else { "90 to 100 %" };
+    println!(
+        "| {kind} | {seeds} | {:.1} % | {joined} | {placed} | {total:.2} | {longest:.3} | {unknown:?} |",
+        100.0 * filled
+    );
+}
+
 fn main() {
     if let Some(folder) = std::env::var_os("STORAGE_INSTANCES").map(PathBuf::from) {
         instances(&folder);
@@ -184,4 +241,10 @@ fn main() {
     println!("|---|---|---|---|---|---|---|---|");
     bank_problems(true, 100);
     bank_problems(false, 10);
+    println!(
+        "\n| gaps | problems | filling | placed without gaps | placed | seconds | longest | unknown seeds |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    repeats(false, 100);
+    repeats(true, 100);
 }

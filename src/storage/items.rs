@@ -26,6 +26,14 @@ impl Item {
         self.spans.iter().map(|(_, size)| *size).max().unwrap_or(0)
     }
 
+    /// Takes a hole out of its ranges.
+    pub(super) fn forbid(&mut self, hole: &Range<u32>) {
+        let parts = self.ranges.iter().flat_map(|range| {
+            [range.start..range.end.min(hole.start), range.start.max(hole.end)..range.end]
+        });
+        self.ranges = parts.filter(|range| !range.is_empty()).collect();
+    }
+
     /// From its first step to its last.
     pub(super) fn hull(&self) -> Range<u32> {
         let start = self.spans.first().map_or(0, |(live, _)| live.start);
@@ -112,6 +120,11 @@ impl Items {
 
     pub(super) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    /// Free memory, ascending and disjoint.
+    pub(super) fn free(&self) -> &[Range<u32>] {
+        &self.free
     }
 
     /// Free bytes of `range`.

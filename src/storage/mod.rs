@@ -22,6 +22,7 @@ mod repeats;
 mod skyline;
 mod solve;
 mod stack;
+mod strides;
 pub mod support;
 mod tailor;
 mod tiles;

@@ -130,7 +130,7 @@ pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
     let (items, item_of) = problem.items();
     let exact = exact(problem);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
-    if let Some(item) = (0..items.len()).find(|item| items.lowest(*item, 0).is_none()) {
+    if let Some(item) = homeless(&items) {
         let buffer = first(item);
         let bytes_over = items.sizes[item].saturating_sub(items.largest(item));
         let alone = Outcome::Impossible(Proof::Alone { buffer, bytes_over });
@@ -149,9 +149,22 @@ pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
     }
 }
 
+/// An item that has no legal address even alone.
+fn homeless(items: &Items) -> Option<usize> {
+    (0..items.len()).find(|item| items.lowest(*item, 0).is_none())
+}
+
+/// Places items or rules them out, by bounds too; with the nodes that it took.
+pub(super) fn decide(items: &Items, limits: Limits<'_>) -> (Found, u64) {
+    if homeless(items).is_some() || shortage(items).is_some() {
+        return (Found::Nothing, 0);
+    }
+    solve(items, limits)
+}
+
 /// Whether a search that finds nothing proves something. Buffers with one address are kept apart
 /// from others, and out of ranges and regions, more than need be where they differ in that.
-fn exact(problem: &Problem) -> bool {
+pub(super) fn exact(problem: &Problem) -> bool {
     let aliased = |buffer| problem.aliases.iter().any(|(a, b)| buffer == *a || buffer == *b);
     let differ = |(a, b): &(usize, usize)| {
         let (a, b) = (&problem.buffers[*a], &problem.buffers[*b]);

@@ -255,29 +255,18 @@ impl Problem {
 
     /// The item of buffers with one address.
     fn item(&self, members: &[&Buffer]) -> Item {
-        let mut ranges = self.free.clone();
+        let alignment = members.iter().map(|member| member.alignment).max().unwrap_or(1);
+        let mut item = Item { spans: spans(members), alignment, ranges: self.free.clone() };
         for member in members {
             let region = member.region.range();
             let clip = |range: &mut Range<u32>| {
                 *range = range.start.max(region.start)..range.end.min(region.end);
             };
-            ranges.iter_mut().for_each(clip);
-            for hole in &member.forbidden {
-                ranges = ranges
-                    .iter()
-                    .flat_map(|range| {
-                        [
-                            range.start..range.end.min(hole.start),
-                            range.start.max(hole.end)..range.end,
-                        ]
-                    })
-                    .collect();
-            }
+            item.ranges.iter_mut().for_each(clip);
+            item.ranges.retain(|range| !range.is_empty());
+            member.forbidden.iter().for_each(|hole| item.forbid(hole));
         }
-        ranges.retain(|range| !range.is_empty());
-        ranges.sort_unstable_by_key(|range| range.start);
-        let alignment = members.iter().map(|member| member.alignment).max().unwrap_or(1);
-        Item { spans: spans(members), alignment, ranges }
+        item
     }
 }
 

@@ -2,9 +2,10 @@
 //! (`target/ipu21.md` §5.3): how a problem with them becomes one without.
 //!
 //! The blocks of a repeat become one buffer, from the first block's start to the last one's end, with
-//! the given stride or the least that is legal. Nothing else is put between blocks, so an answer of the
-//! joined problem is one of the problem itself; that there is none says something of it only where the
-//! stride was given, leaves no gaps, and all blocks have the same rules.
+//! the given stride or the least that is legal. Nothing else is put between its blocks, which is quick
+//! and mostly enough, and an answer of the joined problem is one of the problem itself; that there is
+//! none says something of it only where the stride was given, leaves no gaps, and all blocks have the
+//! same rules. Where gaps are needed, [`super::strides`] looks for them.
 
 use std::ops::Range;
 
@@ -91,10 +92,15 @@ impl Repeat {
         }
     }
 
-    /// The alignment of all blocks; strides are whole words.
-    fn alignment(&self, problem: &Problem) -> u32 {
+    /// The alignment of all blocks.
+    pub(super) fn base_alignment(&self, problem: &Problem) -> u32 {
         let blocks = self.blocks.iter().map(|block| problem.buffers[*block].alignment);
-        blocks.max().unwrap_or(1).max(4)
+        blocks.max().unwrap_or(1)
+    }
+
+    /// What a stride is a multiple of: whole words.
+    pub(super) fn alignment(&self, problem: &Problem) -> u32 {
+        self.base_alignment(problem).max(4)
     }
 
     /// The given stride, or the least that is legal.

@@ -9,9 +9,16 @@ use crate::target::sram::{MEMORY_END, MEMORY_START};
 use super::place::{self, BUDGET, Outcome, Proof};
 use super::problem::{Buffer, Problem};
 use super::repeats::Joined;
+use super::strides;
 
 /// Most nodes of a search with wishes: what they cost stays bounded.
 const WISH_BUDGET: u64 = 20_000;
+
+/// The part of the budget for repeats without gaps, where that is not all there is to try.
+const JOINED: u64 = 4;
+
+/// The part of the budget to prove that not even blocks that lie anywhere fit.
+const ANYWHERE: u64 = 8;
 
 /// Places all buffers of a checked problem.
 pub fn place(problem: &Problem) -> Outcome {
@@ -19,26 +26,32 @@ pub fn place(problem: &Problem) -> Outcome {
 }
 
 /// The same with a budget of search nodes, and a smaller one for every attempt with wishes; 0:
-/// constructive orders only.
+/// constructive orders only, and repeats without gaps.
+///
+/// Repeats are joined first, one buffer for all blocks of each. If that places nothing and proves
+/// nothing, their blocks anywhere may prove that nothing fits; else bases and strides are searched for.
 pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
     if problem.repeats.is_empty() {
-        return with_wishes(problem, budget);
+        return with_wishes(problem, budget, &place::place_within);
     }
     let joined = Joined::of(problem);
-    match with_wishes(&joined.problem, budget) {
-        Outcome::Placed(addresses) => Outcome::Placed(joined.apply(&addresses)),
+    let share = if joined.exact { budget } else { budget / JOINED };
+    let outcome = with_wishes(&joined.problem, share, &place::place_within);
+    match outcome {
+        Outcome::Placed(addresses) => return Outcome::Placed(joined.apply(&addresses)),
         Outcome::Impossible(Proof::Alone { .. }) if joined.exact => {
-            Outcome::Impossible(Proof::Exhausted { nodes: 0 })
+            return Outcome::Impossible(Proof::Exhausted { nodes: 0 });
         }
-        Outcome::Impossible(proof) if joined.exact => Outcome::Impossible(proof),
-        // Blocks anywhere: where not even their bytes fit, none fit at a stride.
-        other => {
-            let anywhere = Problem { repeats: vec![], ..problem.clone() };
-            match place::place_within(&anywhere, 0) {
-                Outcome::Impossible(proof) => Outcome::Impossible(proof),
-                _ => Outcome::Unknown { buffer: in_the_way(&joined, &other) },
-            }
+        Outcome::Impossible(proof) if joined.exact => return Outcome::Impossible(proof),
+        _ => {}
+    }
+    let anywhere = Problem { repeats: vec![], ..problem.clone() };
+    match place::place_within(&anywhere, budget / ANYWHERE) {
+        Outcome::Impossible(proof) => Outcome::Impossible(proof),
+        _ if budget == 0 || joined.exact => {
+            Outcome::Unknown { buffer: in_the_way(&joined, &outcome) }
         }
+        _ => with_wishes(problem, budget - share - budget / ANYWHERE, &strides::place_within),
     }
 }
 
@@ -51,7 +64,12 @@ fn in_the_way(joined: &Joined, outcome: &Outcome) -> usize {
     }
 }
 
-fn with_wishes(problem: &Problem, budget: u64) -> Outcome {
+/// Places a problem by one kind of search, with as many wishes granted as it finds room for.
+fn with_wishes(
+    problem: &Problem,
+    budget: u64,
+    search: &dyn Fn(&Problem, u64) -> Outcome,
+) -> Outcome {
     let wishes = problem.buffers.iter().enumerate().filter(|(_, b)| !b.preferred.is_empty());
     let wishes: Vec<usize> = wishes.map(|(index, _)| index).collect();
     let attempt = |granted: &[usize]| {
@@ -59,7 +77,7 @@ fn with_wishes(problem: &Problem, budget: u64) -> Outcome {
         for index in granted {
             bind(&mut problem.buffers[*index]);
         }
-        match place::place_within(&problem, budget.min(WISH_BUDGET)) {
+        match search(&problem, budget.min(WISH_BUDGET)) {
             Outcome::Placed(addresses) => Some(addresses),
             _ => None,
         }
@@ -69,7 +87,7 @@ fn with_wishes(problem: &Problem, budget: u64) -> Outcome {
     {
         return Outcome::Placed(addresses);
     }
-    let outcome = place::place_within(problem, budget);
+    let outcome = search(problem, budget);
     let Outcome::Placed(mut addresses) = outcome else { return outcome };
     let mut granted = vec![];
     for wish in wishes {
