@@ -321,7 +321,7 @@ fn an_impossible_tile_says_where_and_by_how_much() {
                 {"name": "b", "size": 6000, "tail": 8, "region": "interleaved", "live": [[3, 5]]},
             ]),
             "3816 bytes more live in interleaved memory at step 3",
-            serde_json::json!({"step": 3, "region": "interleaved", "bytes_over": 3816, "buffer": null}),
+            serde_json::json!({"step": 3, "region": "interleaved", "bytes_over": 3816, "bytes_spare": null, "buffer": null}),
         ),
         (
             serde_json::json!([
@@ -329,7 +329,18 @@ fn an_impossible_tile_says_where_and_by_how_much() {
                 {"name": "wide", "size": 9000, "live": [[2, 4]], "region": "standard"},
             ]),
             "buffer `wide` of step 2 is 4904 bytes larger than its largest place in standard",
-            serde_json::json!({"step": 2, "region": "standard", "bytes_over": 4904, "buffer": "wide"}),
+            serde_json::json!({"step": 2, "region": "standard", "bytes_over": 4904, "bytes_spare": null, "buffer": "wide"}),
+        ),
+        (
+            serde_json::json!([
+                {"name": "a", "size": 8, "alignment": 4096, "live": [[0, 4]]},
+                {"name": "b", "size": 8, "alignment": 4096, "live": [[1, 4]]},
+                {"name": "c", "size": 8, "alignment": 4096, "live": [[2, 4]]},
+                {"name": "d", "size": 8, "alignment": 4096, "live": [[3, 4]]},
+            ]),
+            "every placement within 12288 bytes is ruled out, though none are missing: 12256 are to \
+             spare in all memory at step 3, and no fewer elsewhere",
+            serde_json::json!({"step": 3, "region": "all", "bytes_over": null, "bytes_spare": 12256, "buffer": null}),
         ),
     ];
     for (buffers, words, shortage) in cases {

@@ -22,8 +22,8 @@ use ipu_tune::program::segment::Role;
 use ipu_tune::program::{Addresses, Buffer, BufferId, Class, Program, program};
 use ipu_tune::search::support::{estimated_row_bytes, lay_out};
 use ipu_tune::storage::{
-    Answers, PlaceOptions, PlacedProgram, Problem, Region, StorageFailure, exchanged_together,
-    place_program, tile_problem,
+    Answers, Load, PlaceOptions, PlacedProgram, Problem, Region, StorageFailure,
+    exchanged_together, place_program, tile_problem,
 };
 use ipu_tune::target::sram::elements;
 use ipu_tune::target::{Address, Bytes, TileId};
@@ -267,6 +267,19 @@ fn what_does_not_fit_names_the_tile_and_the_bytes() {
             step: 3
         }
     );
+}
+
+#[test]
+fn what_fits_in_no_way_names_where_memory_is_tightest() {
+    // Both fit only in the larger range, and only one does.
+    let buffers = (0..2).map(|_| buffer(&[8, 275_000], 3..5, Class::Any)).collect();
+    let failure = place(&of_buffers(2, buffers, vec![]), &FREE, false, &Answers::default());
+    let room_bytes = FREE.iter().map(|range| u64::from(range.end - range.start)).sum::<u64>();
+    let tightest = Load { region: Region::Either, step: 3, live_bytes: 2 * 275_016, room_bytes };
+    let failure = failure.unwrap_err();
+    assert_eq!(failure, StorageFailure::Proved { tile: TileId(1), tightest });
+    let words = "of 572336 bytes in all memory 22304 are to spare at step 3";
+    assert!(failure.to_string().contains(words), "{failure}");
 }
 
 #[test]

@@ -11,11 +11,11 @@ use std::ops::Range;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::bounds::shortage;
 use super::branch::{Found, Limits, Rule, Search};
-use super::items::{Items, Section};
-use super::problem::{Problem, Region, Shortage};
+use super::items::Items;
+use super::problem::{Problem, Shortage};
 use super::skyline::{Skyline, Slices};
-use crate::target::sram::INTERLEAVED_START;
 
 /// What came of a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -339,27 +339,6 @@ fn first_fit(items: &Items, order: &[usize]) -> Result<Vec<u32>, usize> {
         addresses[item] = Some(at);
     }
     Ok(addresses.into_iter().flatten().collect())
-}
-
-/// The proof that no placement exists, if bytes alone give one.
-fn shortage(items: &Items) -> Option<Shortage> {
-    let middle = INTERLEAVED_START.0;
-    let regions = [
-        (Region::Interleaved, middle..u32::MAX),
-        (Region::Standard, 0..middle),
-        (Region::Either, 0..u32::MAX),
-    ];
-    regions.into_iter().find_map(|(region, range)| {
-        let room = items.room(range.clone());
-        let bytes = |section: &Section| -> u64 {
-            let bound = section.items.iter().filter(|(item, _)| items.is_within(*item, &range));
-            bound.map(|(_, size)| u64::from(*size)).sum()
-        };
-        let over = |section| bytes(section).checked_sub(room).filter(|over| *over > 0);
-        let most = items.sections.iter().filter_map(|section| Some((over(section)?, section.step)));
-        let (over, step) = most.max_by_key(|(over, step)| (*over, Reverse(*step)))?;
-        Some(Shortage { region, step, bytes_over: u32::try_from(over).unwrap_or(u32::MAX) })
-    })
 }
 
 #[cfg(test)]

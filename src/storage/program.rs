@@ -15,6 +15,7 @@ use crate::program::{self, Addresses, BufferId, Class, Program, SegmentStep, Ste
 use crate::target::{Address, TileId};
 
 use super::answers::{Answers, Question};
+use super::bounds::Load;
 use super::place::{Outcome, Proof};
 use super::problem::{Buffer, Problem, Region};
 use super::tailor::{Kind, Tailor};
@@ -36,10 +37,16 @@ pub enum StorageFailure {
         step: u32,
     },
     /// Proved, though there are bytes enough: no way of placing is left.
-    #[error("tile {tile}: its buffers fit in no way, though there are bytes enough")]
+    #[error(
+        "tile {tile}: its buffers fit in no way, though of {} bytes in {} memory {} are to spare at \
+         step {}, and no fewer elsewhere",
+        tightest.room_bytes, tightest.region.name(), tightest.spare_bytes(), tightest.step
+    )]
     Proved {
         /// The first such tile.
         tile: TileId,
+        /// Where the fewest bytes are to spare.
+        tightest: Load,
     },
     /// The search was asked to stop, which says nothing about the program.
     #[error("stopped")]
@@ -201,7 +208,7 @@ const BUDGET: u64 = 20_000;
 #[derive(Clone, Copy)]
 enum Failure {
     Over { region: Region, bytes_over: u32, step: u32 },
-    Proved,
+    Proved { tightest: Load },
     Stopped,
     NoPlace { buffer: BufferId, bytes: u32 },
 }
@@ -213,7 +220,7 @@ impl Failure {
             Failure::Over { region, bytes_over, step } => {
                 StorageFailure::Over { tile, region, bytes_over, step }
             }
-            Failure::Proved => StorageFailure::Proved { tile },
+            Failure::Proved { tightest } => StorageFailure::Proved { tile, tightest },
             Failure::Stopped => StorageFailure::Stopped,
             Failure::NoPlace { buffer, bytes } => {
                 let found = &program.buffers[buffer.0 as usize];
@@ -317,7 +324,7 @@ impl Tile<'_> {
         let granted = wished == 0;
         let question = Question { problem, hint, nodes: BUDGET };
         let answer = self.answer(question, options)?;
-        let answer = answer.map_err(|outcome| self.failure(&outcome))?;
+        let answer = answer.map_err(|outcome| self.failure(&outcome, options.free))?;
         Ok(Answer { granted, ..answer })
     }
 
@@ -337,14 +344,17 @@ impl Tile<'_> {
         })
     }
 
-    fn failure(&self, outcome: &Outcome) -> Failure {
+    fn failure(&self, outcome: &Outcome, free: &[Range<u32>]) -> Failure {
         match outcome {
             Outcome::Impossible(Proof::Bytes(shortage)) => Failure::Over {
                 region: shortage.region,
                 bytes_over: shortage.bytes_over,
                 step: shortage.step,
             },
-            Outcome::Impossible(Proof::Exhausted { .. }) => Failure::Proved,
+            Outcome::Impossible(Proof::Exhausted { .. }) => {
+                let tightest = self.problem(free).tightest();
+                Failure::Proved { tightest: tightest.expect("no buffers are never ruled out") }
+            }
             Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
                 let (buffer, bytes) = self.pieces[*buffer];
                 Failure::NoPlace { buffer, bytes }

@@ -148,9 +148,9 @@ fn failure(task: &Task, answer: &Answer, nodes: u64) -> Option<CliError> {
     Some(CliError::Unplaced { path: task.path.clone(), what, hint })
 }
 
-/// Which bytes are missing where; the fullest step is told if it is not bytes that are missing.
+/// Which bytes are missing where, or where the fewest are to spare.
 fn missing(shortage: &Shortage, capacity: u64, (fullest, live): (u32, u64)) -> String {
-    let Shortage { step, region, bytes_over, buffer } = shortage;
+    let Shortage { step, region, bytes_over, bytes_spare, buffer } = shortage;
     match (step, bytes_over, region, buffer) {
         (Some(step), Some(over), Some(region), Some(buffer)) => format!(
             "buffer `{buffer}` of step {step} is {over} bytes larger than its largest place in \
@@ -162,10 +162,14 @@ fn missing(shortage: &Shortage, capacity: u64, (fullest, live): (u32, u64)) -> S
         (Some(step), Some(over), ..) => {
             format!("{live} bytes live at step {step}, {over} more than {capacity}")
         }
-        _ => format!(
-            "every placement within {capacity} bytes is ruled out, though no more than {live} live \
-             at any step (at step {fullest})"
-        ),
+        _ => {
+            let (step, spare) = (step.unwrap_or(fullest), bytes_spare.unwrap_or(capacity - live));
+            format!(
+                "every placement within {capacity} bytes is ruled out, though none are missing: \
+                 {spare} are to spare in {} memory at step {step}, and no fewer elsewhere",
+                region.unwrap_or("all")
+            )
+        }
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Shortage {
     pub(super) step: Option<u32>,
     pub(super) region: Option<&'static str>,
     pub(super) bytes_over: Option<u64>,
+    /// If no bytes are missing: those to spare where they are the fewest.
+    pub(super) bytes_spare: Option<u64>,
     /// The buffer that does not fit even alone.
     pub(super) buffer: Option<String>,
 }
@@ -120,7 +122,11 @@ impl Task {
             Some(over) if over > 0 => {
                 Shortage { step: Some(step), bytes_over: Some(over), ..Shortage::default() }
             }
-            _ => Shortage::default(),
+            _ => Shortage {
+                step: Some(step),
+                bytes_spare: Some(self.capacity() - live),
+                ..Shortage::default()
+            },
         }
     }
 
@@ -163,6 +169,7 @@ impl Task {
                 "step": found.step,
                 "region": found.region,
                 "bytes_over": found.bytes_over,
+                "bytes_spare": found.bytes_spare,
                 "buffer": found.buffer,
             }),
             Verdict::Placed(_) | Verdict::Unknown => Value::Null,
@@ -188,7 +195,7 @@ fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage 
             step: Some(found.step),
             region: Some(found.region.name()),
             bytes_over: Some(found.bytes_over.into()),
-            buffer: None,
+            ..Shortage::default()
         },
         Proof::Alone { buffer, bytes_over } => {
             let found = &problem.buffers[*buffer];
@@ -197,9 +204,18 @@ fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage 
                 region: Some(found.region.name()),
                 bytes_over: Some((*bytes_over).into()),
                 buffer: Some(file.buffers[*buffer].name.clone()),
+                ..Shortage::default()
             }
         }
-        Proof::Exhausted { .. } => Shortage::default(),
+        Proof::Exhausted { .. } => match problem.tightest() {
+            Some(load) => Shortage {
+                step: Some(load.step),
+                region: Some(load.region.name()),
+                bytes_spare: Some(load.spare_bytes()),
+                ..Shortage::default()
+            },
+            None => Shortage::default(),
+        },
     }
 }
 
