@@ -11,17 +11,22 @@ use super::phase::Transfer;
 pub struct Lane {
     busy: Vec<(u32, u32)>,
     shortest: u32,
+    /// The interval at which the last look ended: the next one mostly begins near it.
+    looked: usize,
 }
+
+/// Intervals behind the last one looked at that are asked one by one.
+const NEAR: usize = 8;
 
 impl Lane {
     /// An empty lane for messages of at least `shortest` events.
     pub fn new(shortest: u32) -> Lane {
-        Lane { busy: vec![], shortest }
+        Lane { shortest, ..Lane::default() }
     }
 
     /// The earliest `start ≥ from` at which `length` events are free.
-    pub fn earliest(&self, from: u32, length: u32) -> u32 {
-        let mut at = self.busy.partition_point(|interval| interval.1 <= from);
+    pub fn earliest(&mut self, from: u32, length: u32) -> u32 {
+        let mut at = self.seek(from);
         let mut start = from;
         while let Some(interval) = self.busy.get(at) {
             if start + length <= interval.0 {
@@ -30,7 +35,21 @@ impl Lane {
             start = start.max(interval.1);
             at += 1;
         }
+        self.looked = at;
         start
+    }
+
+    /// The first interval that ends after `from`.
+    fn seek(&self, from: u32) -> usize {
+        let ends = |interval: &(u32, u32)| interval.1 <= from;
+        let near = self.looked..(self.looked + NEAR).min(self.busy.len());
+        let before =
+            self.looked.checked_sub(1).is_none_or(|last| self.busy.get(last).is_some_and(ends));
+        let found = near.clone().find(|at| !ends(&self.busy[*at]));
+        match found {
+            Some(found) if before => found,
+            _ => self.busy.partition_point(ends),
+        }
     }
 
     /// No message can start in `[from, to)`: keeps [`Lane::earliest`] from looking there again, where

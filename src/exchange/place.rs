@@ -53,7 +53,7 @@ impl Tile {
     /// The first event from `from` on at which a send from `base` may start: after the last one, and
     /// where that had the other base, after a write of the base at once before it, in which neither a
     /// control takes effect nor a borrowed lane is busy (`target/ipu21.md` §2.7).
-    fn admit_base(&self, from: u32, base: Base, busy: u32, controls: bool) -> u32 {
+    fn admit_base(&mut self, from: u32, base: Base, busy: u32, controls: bool) -> u32 {
         let Some((end, last)) = self.based else { return from };
         if last == base {
             return from.max(end);
@@ -62,7 +62,7 @@ impl Tile {
             let mut looked = (start - BASE_WRITE + 1..=start).step_by(2);
             !controls || looked.all(|event| self.controls.admits_start(event))
         };
-        let earliest = |start: u32| {
+        let mut earliest = |start: u32| {
             let written = start.max(end + BASE_WRITE) - BASE_WRITE;
             self.transmit.earliest(written, BASE_WRITE + busy) + BASE_WRITE
         };
@@ -270,7 +270,7 @@ impl<'a> Board<'a> {
                 event = end;
             }
             if job.paired {
-                event = self.tile(job.source.partner()).transmit.earliest(event, busy);
+                event = self.tile_mut(job.source.partner()).transmit.earliest(event, busy);
             }
             (free, event)
         })
