@@ -42,11 +42,10 @@ impl Lane {
     /// The first interval that ends after `from`.
     fn seek(&self, from: u32) -> usize {
         let ends = |interval: &(u32, u32)| interval.1 <= from;
-        let near = self.looked..(self.looked + NEAR).min(self.busy.len());
+        let mut near = self.looked..(self.looked + NEAR).min(self.busy.len());
         let before =
             self.looked.checked_sub(1).is_none_or(|last| self.busy.get(last).is_some_and(ends));
-        let found = near.clone().find(|at| !ends(&self.busy[*at]));
-        match found {
+        match near.find(|at| !ends(&self.busy[*at])) {
             Some(found) if before => found,
             _ => self.busy.partition_point(ends),
         }
