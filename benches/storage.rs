@@ -1,6 +1,6 @@
-//! Storage placement. `cargo bench --bench storage` places the generated bank problems; with a folder
-//! of rectangle instances (`NAME.CAPACITY.csv`) in `STORAGE_INSTANCES` it first places each of them,
-//! and prints the tables of `results/storage.md`. The baseline of both is first fit in order of size; it
+//! Storage placement. `cargo bench --bench storage` places generated problems, with element rules and
+//! with blocks at one stride; with a folder of rectangle instances (`NAME.CAPACITY.csv`) in
+//! `STORAGE_INSTANCES` it first places each of them, and prints the tables of `results/storage.md`. The baseline of both is first fit in order of size; it
 //! and the rules that answers are held against are the benches' own.
 #![expect(
     clippy::unwrap_used,
@@ -197,6 +197,7 @@ fn joined_bytes(problem: &Problem) -> u64 {
     repeats.sum()
 }
 
+/// Problems with blocks at one stride, whose gaps have to be used.
 fn repeats(full: bool, seeds: Range<u64>) {
     let (mut placed, mut joined, mut filled) = (0, 0, 0.0);
     let (mut longest, mut total) = (0.0_f64, 0.0);

@@ -116,7 +116,7 @@ fn what_is_impossible_and_what_is_unknown_are_told_apart() {
     let found = &lines(&impossible)[0];
     assert_eq!((&found["outcome"], &found["checked"]), (&"impossible".into(), &false.into()));
     assert!(found["height"].is_null());
-    let words = "impossible, 400 bytes live at step 0, 3 more than 397";
+    let words = "impossible, 3 bytes more live in all memory at step 0 than it has free";
     assert!(stderr(&impossible).contains(words), "{}", stderr(&impossible));
     assert_eq!(names(folder.path()), ["x.400.csv"]);
 

@@ -66,13 +66,17 @@ pub(super) fn shortage(items: &Items) -> Option<Shortage> {
 
 impl Problem {
     /// Where the fewest bytes are to spare: if a placement is ruled out though no bytes are missing,
-    /// the place to look at. `None` if there are no buffers.
-    pub fn tightest(&self) -> Option<Load> {
+    /// the place to look at. All memory if there are no buffers.
+    pub fn tightest(&self) -> Load {
         let (items, _) = self.items();
         // A region that nothing has to lie in is not tight, however small it is.
         let bound = |load: &Load| load.live_bytes > 0;
         let all = regions().into_iter().flat_map(|region| loads(&items, region).filter(bound));
-        all.min_by_key(|load| (load.spare_bytes(), load.step))
+        let none = || {
+            let room_bytes = self.capacity();
+            Load { region: Region::Either, step: 0, live_bytes: 0, room_bytes }
+        };
+        all.min_by_key(|load| (load.spare_bytes(), load.step)).unwrap_or_else(none)
     }
 }
 
@@ -106,15 +110,15 @@ mod tests {
             ],
             ..Problem::default()
         };
-        let load = |region, step, live_bytes, room_bytes| {
-            Some(Load { region, step, live_bytes, room_bytes })
-        };
+        let load =
+            |region, step, live_bytes, room_bytes| Load { region, step, live_bytes, room_bytes };
         assert_eq!(problem.tightest(), load(Region::Standard, 1, 900, 1000));
         let mut fuller = problem.clone();
         fuller.buffers[2].size = 450;
         assert_eq!(fuller.tightest(), load(Region::Interleaved, 5, 450, 500));
         fuller.buffers[3].size = 1020;
         assert_eq!(fuller.tightest(), load(Region::Either, 5, 1470, 1500));
-        assert_eq!(Problem::default().tightest(), None);
+        fuller.buffers.clear();
+        assert_eq!(fuller.tightest(), load(Region::Either, 0, 0, 1500));
     }
 }

@@ -352,8 +352,7 @@ impl Tile<'_> {
                 step: shortage.step,
             },
             Outcome::Impossible(Proof::Exhausted { .. }) => {
-                let tightest = self.problem(free).tightest();
-                Failure::Proved { tightest: tightest.expect("no buffers are never ruled out") }
+                Failure::Proved { tightest: self.problem(free).tightest() }
             }
             Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
                 let (buffer, bytes) = self.pieces[*buffer];

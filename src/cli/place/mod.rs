@@ -14,7 +14,7 @@ use super::Exit;
 use super::args::PlaceArgs;
 use super::error::CliError;
 use super::output::Output;
-use task::{Shortage, Task, Verdict};
+use task::{Bytes, Shortage, Task, Verdict};
 
 /// What came of a file.
 struct Answer {
@@ -130,7 +130,7 @@ fn failure(task: &Task, answer: &Answer, nodes: u64) -> Option<CliError> {
     let (what, hint) = match &answer.verdict {
         Verdict::Placed(_) => return None,
         Verdict::Impossible(shortage) => (
-            format!("impossible, {}", missing(shortage, capacity, (fullest, live))),
+            format!("impossible, {}", missing(shortage, capacity)),
             if shortage.buffer.is_some() {
                 "a smaller buffer, or a larger range for it"
             } else {
@@ -149,27 +149,21 @@ fn failure(task: &Task, answer: &Answer, nodes: u64) -> Option<CliError> {
 }
 
 /// Which bytes are missing where, or where the fewest are to spare.
-fn missing(shortage: &Shortage, capacity: u64, (fullest, live): (u32, u64)) -> String {
-    let Shortage { step, region, bytes_over, bytes_spare, buffer } = shortage;
-    match (step, bytes_over, region, buffer) {
-        (Some(step), Some(over), Some(region), Some(buffer)) => format!(
+fn missing(shortage: &Shortage, capacity: u64) -> String {
+    let Shortage { step, region, bytes, buffer } = shortage;
+    let region = region.name();
+    match (bytes, buffer) {
+        (Bytes::Over(over), Some(buffer)) => format!(
             "buffer `{buffer}` of step {step} is {over} bytes larger than its largest place in \
              {region} memory"
         ),
-        (Some(step), Some(over), Some(region), None) => {
+        (Bytes::Over(over), None) => {
             format!("{over} bytes more live in {region} memory at step {step} than it has free")
         }
-        (Some(step), Some(over), ..) => {
-            format!("{live} bytes live at step {step}, {over} more than {capacity}")
-        }
-        _ => {
-            let (step, spare) = (step.unwrap_or(fullest), bytes_spare.unwrap_or(capacity - live));
-            format!(
-                "every placement within {capacity} bytes is ruled out, though none are missing: \
-                 {spare} are to spare in {} memory at step {step}, and no fewer elsewhere",
-                region.unwrap_or("all")
-            )
-        }
+        (Bytes::Spare(spare), _) => format!(
+            "every placement within {capacity} bytes is ruled out, though none are missing: \
+             {spare} are to spare in {region} memory at step {step}, and no fewer elsewhere"
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::storage::file::PlacementFile;
 use crate::storage::rectangles::{RectangleOutcome, Rectangles};
-use crate::storage::{Outcome, Problem, Proof, place_within};
+use crate::storage::{Outcome, Problem, Proof, Region, place_within};
 
 use super::super::error::CliError;
 
@@ -33,16 +33,22 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// Where bytes are missing, as far as the proof says.
-#[derive(Default)]
+/// Where bytes are missing, or where the fewest are to spare.
 pub(super) struct Shortage {
-    pub(super) step: Option<u32>,
-    pub(super) region: Option<&'static str>,
-    pub(super) bytes_over: Option<u64>,
-    /// If no bytes are missing: those to spare where they are the fewest.
-    pub(super) bytes_spare: Option<u64>,
+    pub(super) step: u32,
+    pub(super) region: Region,
+    pub(super) bytes: Bytes,
     /// The buffer that does not fit even alone.
     pub(super) buffer: Option<String>,
+}
+
+/// How many.
+#[derive(Clone, Copy)]
+pub(super) enum Bytes {
+    /// Too many.
+    Over(u64),
+    /// To spare, though nothing fits.
+    Spare(u64),
 }
 
 impl Task {
@@ -115,19 +121,15 @@ impl Task {
         }
     }
 
-    /// Bytes too many at the fullest step, if there are.
+    /// Bytes too many at the fullest step, or to spare there.
     fn overfull(&self) -> Shortage {
-        let (step, live) = self.fullest();
-        match live.checked_sub(self.capacity()) {
-            Some(over) if over > 0 => {
-                Shortage { step: Some(step), bytes_over: Some(over), ..Shortage::default() }
-            }
-            _ => Shortage {
-                step: Some(step),
-                bytes_spare: Some(self.capacity() - live),
-                ..Shortage::default()
-            },
-        }
+        let ((step, live), capacity) = (self.fullest(), self.capacity());
+        let bytes = if live > capacity {
+            Bytes::Over(live - capacity)
+        } else {
+            Bytes::Spare(capacity - live)
+        };
+        Shortage { step, region: Region::Either, bytes, buffer: None }
     }
 
     /// What is wrong with addresses, by rules that know nothing of how they were found.
@@ -165,13 +167,19 @@ impl Task {
             Verdict::Impossible(_) | Verdict::Unknown => Value::Null,
         };
         let shortage = match verdict {
-            Verdict::Impossible(found) => json!({
-                "step": found.step,
-                "region": found.region,
-                "bytes_over": found.bytes_over,
-                "bytes_spare": found.bytes_spare,
-                "buffer": found.buffer,
-            }),
+            Verdict::Impossible(Shortage { step, region, bytes, buffer }) => {
+                let (over, spare) = match bytes {
+                    Bytes::Over(over) => (Some(over), None),
+                    Bytes::Spare(spare) => (None, Some(spare)),
+                };
+                json!({
+                    "step": step,
+                    "region": region.name(),
+                    "bytes_over": over,
+                    "bytes_spare": spare,
+                    "buffer": buffer,
+                })
+            }
             Verdict::Placed(_) | Verdict::Unknown => Value::Null,
         };
         let granted = match verdict {
@@ -192,30 +200,29 @@ impl Task {
 fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage {
     match proof {
         Proof::Bytes(found) => Shortage {
-            step: Some(found.step),
-            region: Some(found.region.name()),
-            bytes_over: Some(found.bytes_over.into()),
-            ..Shortage::default()
+            step: found.step,
+            region: found.region,
+            bytes: Bytes::Over(found.bytes_over.into()),
+            buffer: None,
         },
         Proof::Alone { buffer, bytes_over } => {
             let found = &problem.buffers[*buffer];
             Shortage {
-                step: found.live.first().map(|live| live.start),
-                region: Some(found.region.name()),
-                bytes_over: Some((*bytes_over).into()),
+                step: found.live[0].start,
+                region: found.region,
+                bytes: Bytes::Over((*bytes_over).into()),
                 buffer: Some(file.buffers[*buffer].name.clone()),
-                ..Shortage::default()
             }
         }
-        Proof::Exhausted { .. } => match problem.tightest() {
-            Some(load) => Shortage {
-                step: Some(load.step),
-                region: Some(load.region.name()),
-                bytes_spare: Some(load.spare_bytes()),
-                ..Shortage::default()
-            },
-            None => Shortage::default(),
-        },
+        Proof::Exhausted { .. } => {
+            let tightest = problem.tightest();
+            Shortage {
+                step: tightest.step,
+                region: tightest.region,
+                bytes: Bytes::Spare(tightest.spare_bytes()),
+                buffer: None,
+            }
+        }
     }
 }
 
