@@ -38,6 +38,7 @@ mod repair;
 mod reschedule;
 pub mod rows;
 mod search;
+mod strips;
 pub mod waves;
 pub mod widths;
 

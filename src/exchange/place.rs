@@ -6,6 +6,7 @@ use crate::target::instruction::BASE_WRITE;
 use super::jobs::{End, Job, Jobs};
 use super::lanes::{Accesses, Care, Controls, Lane, Mark};
 use super::rows::Base;
+use super::strips::Strips;
 
 /// When a transfer's first item leaves, and how wide its items are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +124,34 @@ pub fn place(
     limit: u32,
     stopped: &dyn Fn() -> bool,
 ) -> Option<Placed> {
+    let alone = |cares: &[Care]| cares.iter().all(|care| *care == Care::Alone);
+    if let Rules::All(cares) = rules
+        && alone(cares)
+        && let Some(strips) = Strips::new(jobs)
+    {
+        return place_on(strips, jobs, order, limit, stopped);
+    }
+    place_on(Board::new(jobs, rules), jobs, order, limit, stopped)
+}
+
+/// Tiles that jobs are placed on.
+pub trait Tiles {
+    /// The earliest start from `from` on that all tiles of a job admit.
+    fn earliest(&mut self, job: &Job, ends: &[End], from: u32) -> u32;
+    /// Puts a job where all its tiles admit it.
+    fn occupy(&mut self, job: &Job, ends: &[End], event: u32);
+    /// Tiles at which two controls take effect at once.
+    fn doubled(&self) -> Vec<TileId>;
+}
+
+fn place_on(
+    mut board: impl Tiles,
+    jobs: &Jobs,
+    order: &[u32],
+    limit: u32,
+    stopped: &dyn Fn() -> bool,
+) -> Option<Placed> {
     let mut events = vec![0; jobs.len()];
-    let mut board = Board::new(jobs, rules);
     let (mut batch, mut ends): (Vec<Job>, Vec<End>) = (vec![], vec![]);
     for some in order.chunks(PATIENCE) {
         if stopped() {
@@ -221,13 +248,6 @@ impl<'a> Board<'a> {
         &mut self.tiles[usize::from(tile.0)]
     }
 
-    /// Tiles at which two controls take effect at once.
-    fn doubled(&self) -> Vec<TileId> {
-        let tiles = self.tiles.iter().zip(0..);
-        let doubled = tiles.filter(|(tile, _)| tile.controls.doubled());
-        doubled.map(|(_, number)| TileId(number)).collect()
-    }
-
     /// Whether a job that starts at `event` would read or write what is written or read then.
     fn accesses_conflict(&self, job: &Job, ends: &[End], event: u32) -> bool {
         let writes = &self.tile(job.source).writes;
@@ -236,23 +256,6 @@ impl<'a> Board<'a> {
                 let (start, last) = write_span(job, end, event);
                 self.tile(end.tile).reads.conflict(start, last, end.mask).is_some()
             })
-    }
-
-    /// The earliest start from `from` on that all lanes, controls and elements admit.
-    fn earliest(&mut self, job: &Job, ends: &[End], from: u32) -> u32 {
-        let mut event = self.sender_earliest(job, from);
-        // Asked in turn until all agree, the sender after the receivers.
-        let (mut agreed, mut next) = (1, 0);
-        while agreed <= ends.len() {
-            let admitted = match ends.get(next) {
-                Some(end) => self.receiver_earliest(job, end, event),
-                None => self.sender_earliest(job, event),
-            };
-            next = if next == ends.len() { 0 } else { next + 1 };
-            agreed = if admitted == event { agreed + 1 } else { 1 };
-            event = admitted;
-        }
-        event
     }
 
     /// The earliest start that the sender's tile admits.
@@ -296,6 +299,24 @@ impl<'a> Board<'a> {
             (free, event + read.map_or(0, |end| end - start))
         })
     }
+}
+
+impl Tiles for Board<'_> {
+    fn earliest(&mut self, job: &Job, ends: &[End], from: u32) -> u32 {
+        let mut event = self.sender_earliest(job, from);
+        // Asked in turn until all agree, the sender after the receivers.
+        let (mut agreed, mut next) = (1, 0);
+        while agreed <= ends.len() {
+            let admitted = match ends.get(next) {
+                Some(end) => self.receiver_earliest(job, end, event),
+                None => self.sender_earliest(job, event),
+            };
+            next = if next == ends.len() { 0 } else { next + 1 };
+            agreed = if admitted == event { agreed + 1 } else { 1 };
+            event = admitted;
+        }
+        event
+    }
 
     fn occupy(&mut self, job: &Job, ends: &[End], event: u32) {
         let rules = self.rules;
@@ -327,6 +348,12 @@ impl<'a> Board<'a> {
                 tile.controls.add(at, mark);
             }
         }
+    }
+
+    fn doubled(&self) -> Vec<TileId> {
+        let tiles = self.tiles.iter().zip(0..);
+        let doubled = tiles.filter(|(tile, _)| tile.controls.doubled());
+        doubled.map(|(_, number)| TileId(number)).collect()
     }
 }
 
@@ -423,5 +450,55 @@ mod tests {
             // Ends of messages are not shared where lengths differ.
             assert_eq!(events(Some(3)) == events(None), most == 4, "up to {most} words");
         }
+    }
+
+    /// Messages between random tiles, of up to `most` words and to up to `wide` tiles.
+    fn traffic(random: &mut ChaCha8Rng, most: u32, wide: usize) -> Phase {
+        let tiles = random.random_range(2..24);
+        let mut phase = Phase::new(tiles);
+        let mut next = vec![Address(0x90000); usize::from(tiles)];
+        for _ in 0..random.random_range(1..400) {
+            let source = TileId(random.random_range(0..tiles));
+            let length = random.random_range(1..=most);
+            let mut ends: Vec<(TileId, Address)> = vec![];
+            for _ in 0..random.random_range(1..=wide) {
+                let tile = TileId(random.random_range(0..tiles));
+                if tile != source && ends.iter().all(|end| end.0 != tile) {
+                    ends.push((tile, next[usize::from(tile.0)]));
+                }
+            }
+            for (tile, address) in &ends {
+                next[usize::from(tile.0)] = Address(address.0 + 4 * length);
+            }
+            if !ends.is_empty() && next.iter().all(|next| next.0 < 0xe0000) {
+                phase.add(source, Address(0x60000), &ends, length).unwrap();
+            }
+        }
+        phase
+    }
+
+    #[test]
+    fn strips_give_every_job_the_start_that_intervals_give() {
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let (mut doubled, mut compared) = (0, 0);
+        for (most, wide) in [(1, 1), (4, 1), (23, 1), (60, 3), (200, 1), (700, 5)].repeat(40) {
+            let phase = traffic(&mut random, most, wide);
+            let jobs = Jobs::new(&phase, |_| false);
+            let cares = vec![Care::Alone; jobs.tiles().into()];
+            let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
+            if random.random_bool(0.5) {
+                order.sort_by_key(|index| std::cmp::Reverse(jobs.job(*index as usize).items));
+            }
+            let all = Rules::All(&cares);
+            let never = || false;
+            let strips = Strips::new(&jobs).unwrap();
+            let strips = place_on(strips, &jobs, &order, u32::MAX, &never).unwrap();
+            let lanes = place_on(Board::new(&jobs, all), &jobs, &order, u32::MAX, &never).unwrap();
+            assert_eq!(strips.events, lanes.events, "up to {most} words to up to {wide} tiles");
+            assert_eq!(strips.doubled, lanes.doubled);
+            doubled += strips.doubled.len();
+            compared += jobs.len();
+        }
+        assert!(doubled > 0 && compared > 10_000);
     }
 }
