@@ -126,6 +126,28 @@ fn the_worked_transfers_arrive_at_their_events() {
     }
 }
 
+/// A tile hears its own message, alone or with its partner: whichever length, every word arrives.
+#[test]
+fn a_message_comes_home() {
+    let own = |tile: u16| [tile, tile ^ 1, 12, 13];
+    let cases = [0, 1, 735, 1286].into_iter().flat_map(|tile| (1..130).map(move |n| (tile, n)));
+    for (tile, words) in cases {
+        let mut phase = Phase::new(TILES);
+        let to: Vec<_> = own(tile).iter().map(|tile| (TileId(*tile), Address(TO))).collect();
+        phase.add(TileId(tile), Address(FROM), &to, words).unwrap();
+        for width in [Width::Ordinary, Width::Paired] {
+            let delivery = deliver(&rows(&scheduled(&phase, width)), TILES).unwrap();
+            let word = |at: u16, shift: u32| delivery.get(&(at, TO + shift)).copied();
+            let arrives = |at: &u16| {
+                (0..4 * words)
+                    .step_by(4)
+                    .all(|shift| word(*at, shift) == Some((tile, FROM + shift)))
+            };
+            assert!(own(tile).iter().all(arrives), "{tile}: {words} words, {width:?}");
+        }
+    }
+}
+
 #[test]
 fn bases_move_what_is_received() {
     let mut rows = rows(&scheduled(&worked(&WORKED[0]).0, Width::Ordinary));

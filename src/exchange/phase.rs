@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::target::sram::{MEMORY_END, MEMORY_START};
-use crate::target::{Address, TileId};
+use crate::target::topology::paired_time;
+use crate::target::{Address, TileId, route, time_to_mux};
 
-use super::lanes::element_mask;
+use super::lanes::{element_mask, source_mask};
 use super::rows::RowError;
 
 /// Most words of one ordinary transfer (`target/ipu21.md` §2.4); longer ones are split.
@@ -36,6 +37,14 @@ impl Transfer<'_> {
     pub fn moves(&self) -> bool {
         self.offsets.len() > 1
     }
+}
+
+/// Whether a tile that hears its own ordinary message of so many words releases itself in the first
+/// two events of its send, where no control may take effect (rules S3 and T3 of `target/ipu21.md`
+/// §2.5). Its select comes before them, its pointer after them: half as many words do not.
+fn released(tile: TileId, words: u32) -> bool {
+    let release = i64::from(time_to_mux(tile, tile) + 1) + i64::from(words);
+    release == 0 || release == 1
 }
 
 /// All transfers of a phase.
@@ -220,7 +229,8 @@ impl Phase {
         Ok(())
     }
 
-    /// Adds a legal transfer, in pieces that the fabric can carry.
+    /// Adds a legal transfer, in pieces that the fabric can carry and that none of their sender's own
+    /// controls for them meets (rule T3).
     fn push(
         &mut self,
         source: TileId,
@@ -234,7 +244,10 @@ impl Phase {
             if moves {
                 self.moving.push(self.len());
             }
-            let piece = (words - done).min(MOST_WORDS);
+            let mut piece = (words - done).min(MOST_WORDS);
+            if destinations.iter().any(|(tile, _)| *tile == source) && released(source, piece) {
+                piece /= 2;
+            }
             let shift = |address: Address| Address(address.0 + 4 * done);
             self.sources.push((source, shift(source_address), piece));
             let moved = destinations.iter().map(|(tile, address)| (*tile, shift(*address)));
@@ -400,13 +413,14 @@ impl Phase {
     }
 
     /// Whether a transfer can be 64-bit (`target/ipu21.md` §3.1): an even number of words from 2
-    /// on, everything aligned to 8, whole pairs, and events of a receiver that do not coincide.
+    /// on, everything aligned to 8, whole pairs, and events of a receiver that do not coincide. The
+    /// sender's own pair may be among several, if what it gets lies in other memory elements and its
+    /// controls leave alone the first two events of the send.
     pub fn pairable(&self, index: usize) -> bool {
         let transfer = self.transfer(index);
         let items = transfer.words / 2;
         let aligned = |address: Address| address.0.is_multiple_of(8);
         let has = |tile: TileId| transfer.destinations.iter().any(|(found, _)| *found == tile);
-        let pair = |tile: TileId| tile == transfer.source || tile == transfer.source.partner();
         transfer.words >= 2
             && transfer.words.is_multiple_of(2)
             && transfer.destinations.len().is_multiple_of(2)
@@ -416,10 +430,26 @@ impl Phase {
                 let gap = || 51 + 2 * tile.row();
                 aligned(*address)
                     && has(tile.partner())
-                    && !pair(*tile)
                     && items != 2
                     && items != gap()
                     && items != gap() + 2
             })
+            && (!has(transfer.source) || comes_home(&transfer))
     }
+}
+
+/// Whether a 64-bit message to whole pairs may go to the sender's own, too.
+fn comes_home(transfer: &Transfer<'_>) -> bool {
+    let (source, items) = (transfer.source, transfer.words as i32 / 2);
+    let home = |tile: TileId| tile == source || tile == source.partner();
+    let read = source_mask(transfer);
+    let apart = |address: Address| read & element_mask(address, transfer.words) == 0;
+    let window = paired_time(source, source);
+    let format = window + 51 + 2 * source.row() as i32;
+    let early = route(source, source).destination_is_early;
+    let selects = [window, window + items].into_iter().filter(|_| early);
+    let mut controls = selects.chain([format, format + 2, format + items]);
+    transfer.destinations.len() > 2
+        && transfer.destinations.iter().all(|(tile, address)| !home(*tile) || apart(*address))
+        && controls.all(|control| control != 0 && control != 1)
 }
