@@ -13,6 +13,9 @@ use ipu_tune::exchange::{
 };
 use ipu_tune::target::{Address, Bytes, Control, Instruction, Pic, TileId, decode};
 use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 
 #[path = "common/wanted.rs"]
 mod wanted;
@@ -63,6 +66,34 @@ fn messages_that_continue_one_another_are_sent_as_one() {
     assert_eq!(two(0x60000 + 4 * 30, 30), 1);
     assert_eq!(two(0x60000 + 4 * 31, 30), 2, "the addresses do not go on");
     assert_eq!(two(0x60000 + 4 * 26, 26), 2, "one message of 52 words would need one more event");
+}
+
+/// Words that several transfers move side by side need no more controls than those of one.
+#[test]
+fn transfers_that_continue_one_another_are_one_message() {
+    let horizon = |pieces: u32, gap: u32, width| {
+        let mut phase = Phase::new(TILES);
+        let words = 120 / pieces;
+        for at in (0..pieces).rev() {
+            let to = Address(0x90000 + 4 * at * (words + gap));
+            let to: Vec<_> = [2, 3].iter().map(|tile| (TileId(*tile), to)).collect();
+            phase.add(TileId(0), Address(0x60000 + 4 * at * words), &to, words).unwrap();
+        }
+        let options = Options { width, effort: Effort::Fast, ..Options::default() };
+        let scheduled = schedule(&phase, &options).unwrap();
+        assert_eq!(check(&phase, &rows(&scheduled), ROWS).unwrap(), scheduled.schedule.horizon);
+        assert_eq!(scheduled.schedule.joined, pieces > 1 && gap == 0);
+        assert_eq!(relocate(&phase, &scheduled.schedule).unwrap().rows, scheduled.rows);
+        scheduled.schedule.horizon
+    };
+    for width in [Width::Ordinary, Width::Paired] {
+        for pieces in [2, 3, 15] {
+            assert_eq!(horizon(pieces, 0, width), horizon(1, 0, width), "{pieces} {width:?}");
+        }
+        // Four words cannot be 64-bit, so they are not together either.
+        assert_eq!(horizon(30, 0, width), horizon(1, 0, Width::Ordinary));
+    }
+    horizon(30, 2, Width::Ordinary);
 }
 
 /// A tile hears its own message: its controls for that may come while it begins to send.
@@ -164,6 +195,33 @@ fn place(wishes: &[Wish], close: bool) -> Phase {
     phase
 }
 
+/// The same words in more transfers, in any order: from each message so many pieces of so many words
+/// are cut off.
+fn cut(phase: &Phase, cuts: &[(u32, u32)], seed: u64) -> Phase {
+    let mut pieces = vec![];
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let (size, count) = cuts[index % cuts.len()];
+        let mut done = 0;
+        while done < transfer.words {
+            let last = done / size == count;
+            let words = if last { transfer.words - done } else { size.min(transfer.words - done) };
+            pieces.push((index, done, words));
+            done += words;
+        }
+    }
+    pieces.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    let mut parts = Phase::new(phase.tiles());
+    for (index, done, words) in pieces {
+        let transfer = phase.transfer(index);
+        let shift = |address: Address| Address(address.0 + 4 * done);
+        let to = transfer.destinations.iter().map(|(tile, to)| (*tile, shift(*to)));
+        let from = shift(transfer.source_address);
+        parts.add(transfer.source, from, &to.collect::<Vec<_>>(), words).unwrap();
+    }
+    parts
+}
+
 fn check(phase: &Phase, rows: &[(TileId, Vec<u32>)], at: u32) -> Result<u32, Violations> {
     let rows: Vec<TileRow<'_>> =
         rows.iter().map(|(tile, words)| TileRow { tile: *tile, address: at, words }).collect();
@@ -202,6 +260,18 @@ proptest! {
     #[test]
     fn every_schedule_passes_the_checker(wishes in wishes(), close: bool, width in 0..3) {
         let phase = place(&wishes, close);
+        passes(&phase, [Width::Automatic, Width::Ordinary, Width::Paired][width as usize])?;
+    }
+
+    #[test]
+    fn pieces_of_messages_are_delivered(
+        wishes in wishes(),
+        cuts in prop::collection::vec((1..40_u32, 0..4_u32), 40),
+        seed: u64,
+        width in 0..3,
+    ) {
+        let whole = place(&wishes, false);
+        let phase = cut(&whole, &cuts, seed);
         passes(&phase, [Width::Automatic, Width::Ordinary, Width::Paired][width as usize])?;
     }
 
@@ -733,11 +803,10 @@ fn a_mixture_of_widths_can_beat_both() {
     for source in [4, 6, 8, 10, 12, 14] {
         wishes.push(wish(source, 0, 600));
     }
-    for sender in [16, 17] {
-        for to in [18, 20, 22] {
-            for _ in 0..16 {
-                wishes.push(wish(sender, to, 60));
-            }
+    // In turn, so that no message goes on where the sender's last one ends.
+    for to in [18, 20, 22] {
+        for sender in [16, 17].repeat(16) {
+            wishes.push(wish(sender, to, 60));
         }
     }
     let phase = place(&wishes, false);

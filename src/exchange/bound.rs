@@ -9,6 +9,7 @@
 use crate::target::TileId;
 
 use super::jobs::{End, Job, Jobs};
+use super::joins::Joined;
 use super::phase::Phase;
 
 /// Events between a write and the read that may follow it in one element (rule M1, §2.3).
@@ -31,6 +32,14 @@ pub struct Bounds {
 impl Bounds {
     /// The bounds of a phase.
     pub fn new(phase: &Phase) -> Bounds {
+        // Transfers that continue one another need no controls between them.
+        match Joined::of(phase) {
+            Some(joined) => Bounds::of_messages(&joined.phase),
+            None => Bounds::of_messages(phase),
+        }
+    }
+
+    fn of_messages(phase: &Phase) -> Bounds {
         let wide = (0..phase.len())
             .any(|index| phase.pairable(index))
             .then(|| Jobs::new(phase, |index| phase.pairable(index)));

@@ -47,6 +47,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use bound::{Bounds, lower_bound};
 use jobs::Jobs;
+use joins::Joined;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
@@ -136,6 +137,8 @@ pub struct Schedule {
     pub row_limit: Option<Bytes>,
     /// The [`shape`] that it holds for.
     pub shape: [u8; 32],
+    /// Transfers that continue one another are one message; their starts are where their words leave.
+    pub joined: bool,
 }
 
 /// A scheduled phase at its addresses.
@@ -171,10 +174,22 @@ pub fn relocate(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Ex
 }
 
 fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
-    let rows = rows::encode(phase, &schedule.starts);
+    if schedule.joined {
+        let joined = Joined::of(phase).ok_or(ExchangeError::OtherShape)?;
+        return encode_messages(&joined.phase, &joined.whole(&schedule.starts), schedule);
+    }
+    encode_messages(phase, &schedule.starts, schedule)
+}
+
+fn encode_messages(
+    phase: &Phase,
+    starts: &[Start],
+    schedule: &Arc<Schedule>,
+) -> Result<Scheduled, ExchangeError> {
+    let rows = rows::encode(phase, starts);
     let rows = rows.map_err(|failed| ExchangeError::Unencodable(failed[0]))?;
     if let Some(limit) = schedule.row_limit {
-        keep(limit, phase, &schedule.starts)?;
+        keep(limit, phase, starts)?;
     }
     Ok(Scheduled { schedule: Arc::clone(schedule), rows })
 }
@@ -223,15 +238,51 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
         bytes.extend((earlier as u64).to_le_bytes());
         bytes.extend((later as u64).to_le_bytes());
     }
+    if let Some(joined) = Joined::of(phase) {
+        for parts in joined.parts() {
+            bytes.extend((parts.len() as u64).to_le_bytes());
+            bytes.extend(parts.iter().flat_map(|part| part.to_le_bytes()));
+        }
+    }
     hasher.update(&bytes);
     *hasher.finalize().as_bytes()
 }
 
-/// Finds the schedule of a phase.
+/// Finds the schedule of a phase. Transfers that continue one another are one message; with more
+/// effort than [`Effort::Fast`] they may also stay apart, if that ends earlier.
 ///
 /// # Errors
 /// As [`schedule`].
 pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
+    let Some(joined) = Joined::of(phase) else { return plan_messages(phase, options) };
+    let whole = plan_messages(&joined.phase, options).map(|found| Schedule {
+        starts: joined.split(phase, &found.starts),
+        shape: shape(phase),
+        joined: true,
+        ..found
+    });
+    let done = match &whole {
+        Ok(found) => options.effort == Effort::Fast || found.horizon <= search::goal(found.bound),
+        Err(ExchangeError::RowTooLong { .. }) => false,
+        Err(_) => true,
+    };
+    if done {
+        return whole;
+    }
+    let apart = plan_messages(phase, options);
+    match (whole, apart) {
+        (Ok(whole), Ok(apart)) => {
+            let bound = whole.bound.min(apart.bound);
+            let best = if apart.horizon < whole.horizon { apart } else { whole };
+            Ok(Schedule { bound, ..best })
+        }
+        (whole, Err(ExchangeError::RowTooLong { .. })) => whole,
+        (Err(_), apart) | (_, apart @ Err(_)) => apart,
+    }
+}
+
+/// The schedule of a phase whose transfers are its messages.
+fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
     let eligible: Vec<bool> = (0..phase.len()).map(|index| phase.pairable(index)).collect();
     let candidates = eligible.iter().filter(|eligible| **eligible).count() as u32;
     let narrow = Jobs::new(phase, |_| false);
@@ -280,6 +331,7 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
         },
         row_limit: options.row_limit,
         shape: shape(phase),
+        joined: false,
     })
 }
 

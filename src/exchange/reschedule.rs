@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::bound::Bounds;
 use super::jobs::Jobs;
+use super::joins::Joined;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Start, place_between, starts};
 use super::{Options, Schedule, Scheduled, Taken, Width, changes, encode, rows, shape};
@@ -26,7 +27,7 @@ const TOO_LATE: u32 = 16;
 ///
 /// `None` says that the phase has to be scheduled as a whole: `previous` is of another phase than
 /// `from`, too much changed, transfers wait for others, a tile has to write its base, or the result
-/// would end late or have no rows.
+/// would end late or have no rows; or transfers are one message.
 ///
 /// # Errors
 /// If the caller wanted no answer any more.
@@ -36,7 +37,8 @@ pub fn reschedule(
     previous: &Schedule,
     options: &Options<'_>,
 ) -> Result<Option<Scheduled>, ExchangeError> {
-    if shape(from) != previous.shape {
+    let joined = previous.joined || Joined::of(phase).is_some();
+    if joined || shape(from) != previous.shape {
         return Ok(None);
     }
     let kept = keep(phase, from, previous, options.width);
@@ -89,6 +91,7 @@ pub fn reschedule(
         bound,
         row_limit: options.row_limit,
         shape: shape(phase),
+        joined: false,
     });
     // Rows that have become too long are a reason to look at the whole phase.
     Ok(encode(phase, &schedule).ok())
