@@ -8,8 +8,9 @@
 
 use crate::target::TileId;
 
+use super::Width;
 use super::jobs::{End, Job, Jobs};
-use super::joins::Joined;
+use super::joins::join;
 use super::phase::Phase;
 
 /// Events between a write and the read that may follow it in one element (rule M1, §2.3).
@@ -32,11 +33,16 @@ pub struct Bounds {
 impl Bounds {
     /// The bounds of a phase.
     pub fn new(phase: &Phase) -> Bounds {
-        // Transfers that continue one another need no controls between them.
-        match Joined::of(phase) {
-            Some(joined) => Bounds::of_messages(&joined.phase),
-            None => Bounds::of_messages(phase),
-        }
+        let apart = Bounds::of_messages(phase);
+        // Transfers that continue one another need no controls between them, and can be wider.
+        let Some(joined) = join(phase) else { return apart };
+        let Bounds { ordinary, any } = Bounds::of_messages(&joined);
+        Bounds { ordinary: ordinary.min(apart.ordinary), any: any.min(apart.any) }
+    }
+
+    /// The bound of schedules in the widths asked for.
+    pub fn of_width(self, width: Width) -> u32 {
+        if width == Width::Ordinary { self.ordinary } else { self.any }
     }
 
     fn of_messages(phase: &Phase) -> Bounds {

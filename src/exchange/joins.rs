@@ -1,12 +1,11 @@
 //! Messages of one sender that can be one: with the same receivers, from addresses that go on.
 //!
-//! Where they go on at every receiver, too, they are scheduled as one ([`Joined`]), which needs one
+//! Where they go on at every receiver, too, they are scheduled as one, which needs one
 //! send, one select and one pointer. Others are only sent as one, where they happen to lie back to back.
 
 use crate::target::{Address, TileId};
 
 use super::phase::{MOST_WORDS, Phase, Transfer};
-use super::place::Start;
 
 /// Whether two messages of one sender have the same receivers, and no tile of theirs reads and
 /// writes one memory element: there, the memory of a message is taken from its first item to its
@@ -22,94 +21,54 @@ pub(super) fn admit(phase: &Phase, first: u32, second: u32) -> bool {
         && tiles(first.destinations).all(calm)
 }
 
-/// A phase whose messages that continue one another are one.
-pub(super) struct Joined {
-    /// The messages, each where the first of its parts was.
-    pub(super) phase: Phase,
-    /// The parts of every message, in the order of their words.
-    parts: Vec<Vec<u32>>,
+/// The phase in which transfers that continue one another are one message, where the first of them
+/// was; none if nothing continues.
+pub(super) fn join(phase: &Phase) -> Option<Phase> {
+    let next = followers(phase)?;
+    let mut follows = vec![false; phase.len()];
+    next.iter().flatten().for_each(|later| follows[*later as usize] = true);
+    let mut messages: Vec<(u32, u32)> = vec![];
+    for head in (0..phase.len() as u32).filter(|head| !follows[*head as usize]) {
+        let chain: Vec<u32> = std::iter::successors(Some(head), |at| next[*at as usize]).collect();
+        let mut rest = chain.as_slice();
+        while let Some(first) = rest.first() {
+            let (parts, words) = joinable(phase, rest);
+            messages.push((*first, words));
+            rest = &rest[parts..];
+        }
+    }
+    if messages.len() == phase.len() {
+        return None;
+    }
+    messages.sort_unstable();
+    let mut joined = Phase::new(phase.tiles());
+    for (first, words) in messages {
+        let first = phase.transfer(first as usize);
+        let sources: Vec<Address> = first.sources().collect();
+        let added = joined.add_moving(first.source, &sources, first.destinations, words);
+        added.expect("parts of a phase are legal, and so is what they are together");
+    }
+    Some(joined)
 }
 
-impl Joined {
-    /// Joins what continues; none if nothing does.
-    pub(super) fn of(phase: &Phase) -> Option<Joined> {
-        let next = followers(phase)?;
-        let mut follows = vec![false; phase.len()];
-        next.iter().flatten().for_each(|later| follows[*later as usize] = true);
-        let mut joined = Joined { phase: Phase::new(phase.tiles()), parts: vec![] };
-        for head in (0..phase.len() as u32).filter(|head| !follows[*head as usize]) {
-            let chain: Vec<u32> =
-                std::iter::successors(Some(head), |at| next[*at as usize]).collect();
-            let mut rest = chain.as_slice();
-            while !rest.is_empty() {
-                let (message, left) = rest.split_at(joinable(phase, rest));
-                rest = left;
-                joined.parts.push(message.to_vec());
-            }
-        }
-        if joined.parts.len() == phase.len() {
-            return None;
-        }
-        joined.parts.sort_unstable_by_key(|parts| parts[0]);
-        for parts in &joined.parts {
-            let first = phase.transfer(parts[0] as usize);
-            let sources: Vec<Address> = first.sources().collect();
-            let words = words(phase, parts);
-            let added = joined.phase.add_moving(first.source, &sources, first.destinations, words);
-            added.expect("parts of a phase are legal, and so is what they are together");
-            if !phase.pairable(parts[0] as usize) {
-                joined.phase.keep_narrow();
-            }
-        }
-        Some(joined)
-    }
-
-    /// The parts of every message of several.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &[u32]> {
-        self.parts.iter().map(Vec::as_slice).filter(|parts| parts.len() > 1)
-    }
-
-    /// Starts of all parts, from those of the messages.
-    pub(super) fn split(&self, phase: &Phase, starts: &[Start]) -> Vec<Start> {
-        let mut of_parts = vec![None; phase.len()];
-        for (parts, start) in self.parts.iter().zip(starts) {
-            let mut event = start.event;
-            for part in parts {
-                of_parts[*part as usize] = Some(Start { event, ..*start });
-                let words = phase.transfer(*part as usize).words;
-                event += if start.paired { words / 2 } else { words };
-            }
-        }
-        of_parts.into_iter().flatten().collect()
-    }
-
-    /// Starts of the messages, from those of their parts.
-    pub(super) fn whole(&self, starts: &[Start]) -> Vec<Start> {
-        self.parts.iter().map(|parts| starts[parts[0] as usize]).collect()
-    }
-}
-
-fn words(phase: &Phase, parts: &[u32]) -> u32 {
-    parts.iter().map(|part| phase.transfer(*part as usize).words).sum()
-}
-
-/// Of parts that go on, how many of the first can be one message: the fabric can carry it, and it can
-/// be 64-bit where they can. One of 52 words needs an event more than its parts.
-fn joinable(phase: &Phase, parts: &[u32]) -> usize {
+/// Of transfers that go on, how many of the first become one message, and its words: as many as the
+/// fabric can carry at once, but if they can be 64-bit, it can.
+fn joinable(phase: &Phase, parts: &[u32]) -> (usize, u32) {
     let first = phase.transfer(parts[0] as usize);
-    let wide = phase.pairable(parts[0] as usize);
-    let (mut most, mut words) = (1, first.words);
+    let (mut best, mut words) = ((1, first.words), first.words);
+    let mut wide = phase.can_pair(&first);
     for (count, part) in parts.iter().enumerate().skip(1) {
         let transfer = phase.transfer(*part as usize);
         words += transfer.words;
-        if words > MOST_WORDS || phase.pairable(*part as usize) != wide {
+        if words > MOST_WORDS {
             break;
         }
-        if words != 52 && (!wide || phase.can_pair(&Transfer { words, ..first })) {
-            most = count + 1;
+        wide |= phase.can_pair(&transfer);
+        if !wide || phase.can_pair(&Transfer { words, ..first }) {
+            best = (count + 1, words);
         }
     }
-    most
+    best
 }
 
 /// The transfer that goes on where each one ends; none if no transfer has one.

@@ -47,7 +47,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use bound::{Bounds, lower_bound};
 use jobs::Jobs;
-use joins::Joined;
+use joins::join;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
@@ -117,7 +117,7 @@ impl Options<'_> {
 /// [`shape`], and holds for every phase of that shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// Start of every transfer.
+    /// Start of every message: of every transfer, or of those joined.
     pub starts: Vec<Start>,
     /// Event at which the last tile's row ends.
     pub horizon: u32,
@@ -137,7 +137,8 @@ pub struct Schedule {
     pub row_limit: Option<Bytes>,
     /// The [`shape`] that it holds for.
     pub shape: [u8; 32],
-    /// Transfers that continue one another are one message; their starts are where their words leave.
+    /// Transfers that continue one another are one message, which has one start: where the first of
+    /// them comes in the phase.
     pub joined: bool,
 }
 
@@ -175,21 +176,17 @@ pub fn relocate(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Ex
 
 fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
     if schedule.joined {
-        let joined = Joined::of(phase).ok_or(ExchangeError::OtherShape)?;
-        return encode_messages(&joined.phase, &joined.whole(&schedule.starts), schedule);
+        let joined = join(phase).ok_or(ExchangeError::OtherShape)?;
+        return encode_messages(&joined, schedule);
     }
-    encode_messages(phase, &schedule.starts, schedule)
+    encode_messages(phase, schedule)
 }
 
-fn encode_messages(
-    phase: &Phase,
-    starts: &[Start],
-    schedule: &Arc<Schedule>,
-) -> Result<Scheduled, ExchangeError> {
-    let rows = rows::encode(phase, starts);
+fn encode_messages(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
+    let rows = rows::encode(phase, &schedule.starts);
     let rows = rows.map_err(|failed| ExchangeError::Unencodable(failed[0]))?;
     if let Some(limit) = schedule.row_limit {
-        keep(limit, phase, starts)?;
+        keep(limit, phase, &schedule.starts)?;
     }
     Ok(Scheduled { schedule: Arc::clone(schedule), rows })
 }
@@ -238,13 +235,10 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
         bytes.extend((earlier as u64).to_le_bytes());
         bytes.extend((later as u64).to_le_bytes());
     }
-    if let Some(joined) = Joined::of(phase) {
-        for parts in joined.parts() {
-            bytes.extend((parts.len() as u64).to_le_bytes());
-            bytes.extend(parts.iter().flat_map(|part| part.to_le_bytes()));
-        }
-    }
     hasher.update(&bytes);
+    if let Some(joined) = join(phase) {
+        hasher.update(&shape(&joined));
+    }
     *hasher.finalize().as_bytes()
 }
 
@@ -254,12 +248,13 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
 /// # Errors
 /// As [`schedule`].
 pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
-    let Some(joined) = Joined::of(phase) else { return plan_messages(phase, options) };
-    let whole = plan_messages(&joined.phase, options).map(|found| Schedule {
-        starts: joined.split(phase, &found.starts),
+    let Some(joined) = join(phase) else { return plan_messages(phase, options) };
+    let bounds = Bounds::new(phase);
+    let of_both = |found: Schedule| Schedule { bound: bounds.of_width(options.width), ..found };
+    let whole = plan_messages(&joined, options).map(|found| Schedule {
         shape: shape(phase),
         joined: true,
-        ..found
+        ..of_both(found)
     });
     let done = match &whole {
         Ok(found) => options.effort == Effort::Fast || found.horizon <= search::goal(found.bound),
@@ -269,15 +264,10 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
     if done {
         return whole;
     }
-    let apart = plan_messages(phase, options);
-    match (whole, apart) {
-        (Ok(whole), Ok(apart)) => {
-            let bound = whole.bound.min(apart.bound);
-            let best = if apart.horizon < whole.horizon { apart } else { whole };
-            Ok(Schedule { bound, ..best })
-        }
+    match (whole, plan_messages(phase, options).map(of_both)) {
+        (Ok(whole), Ok(apart)) => Ok(if apart.horizon < whole.horizon { apart } else { whole }),
         (whole, Err(ExchangeError::RowTooLong { .. })) => whole,
-        (Err(_), apart) | (_, apart @ Err(_)) => apart,
+        (_, apart) => apart,
     }
 }
 
@@ -325,10 +315,7 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
         mixed_horizon,
         candidates,
         taken,
-        bound: match options.width {
-            Width::Ordinary => bounds.ordinary,
-            _ => bounds.any,
-        },
+        bound: bounds.of_width(options.width),
         row_limit: options.row_limit,
         shape: shape(phase),
         joined: false,

@@ -60,8 +60,6 @@ pub struct Phase {
     sources: Vec<(TileId, Address, u32)>,
     first: Vec<u32>,
     destinations: Vec<(TileId, Address)>,
-    /// Transfers that stay 32-bit, ascending.
-    narrow: Vec<usize>,
     /// Memory elements that are read and written, by tile.
     read: Vec<u32>,
     written: Vec<u32>,
@@ -419,12 +417,7 @@ impl Phase {
     /// sender's own pair may be among several, if what it gets lies in other memory elements and its
     /// controls leave alone the first two events of the send.
     pub fn pairable(&self, index: usize) -> bool {
-        self.narrow.binary_search(&index).is_err() && self.can_pair(&self.transfer(index))
-    }
-
-    /// The last transfer stays 32-bit, whether or not it could be wider.
-    pub(super) fn keep_narrow(&mut self) {
-        self.narrow.extend(self.len().checked_sub(1));
+        self.can_pair(&self.transfer(index))
     }
 
     /// [`Phase::pairable`] of a transfer that may be none of the phase's.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::bound::Bounds;
 use super::jobs::Jobs;
-use super::joins::Joined;
+use super::joins::join;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Start, place_between, starts};
 use super::{Options, Schedule, Scheduled, Taken, Width, changes, encode, rows, shape};
@@ -37,7 +37,7 @@ pub fn reschedule(
     previous: &Schedule,
     options: &Options<'_>,
 ) -> Result<Option<Scheduled>, ExchangeError> {
-    let joined = previous.joined || Joined::of(phase).is_some();
+    let joined = previous.joined || join(phase).is_some();
     if joined || shape(from) != previous.shape {
         return Ok(None);
     }
@@ -62,7 +62,7 @@ pub fn reschedule(
         return Ok(None);
     }
     let bounds = if candidates == 0 { Bounds::of(&jobs, None) } else { Bounds::new(phase) };
-    let bound = if options.width == Width::Ordinary { bounds.ordinary } else { bounds.any };
+    let bound = bounds.of_width(options.width);
     let horizon = carried_over(previous, bound);
     let placed = between(&jobs, &kept, horizon + horizon / LATE, options)?;
     if jobs.horizon(&placed.events) > horizon + horizon / TOO_LATE {
