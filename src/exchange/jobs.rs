@@ -185,6 +185,17 @@ impl Jobs {
         self.earlier.is_empty() && !self.rebased.contains(&true)
     }
 
+    /// Whether any job waits for another.
+    pub fn has_waits(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    /// The jobs for whose completion a job waits (rule D1); all of them come earlier in the phase.
+    pub fn earlier(&self, index: usize) -> impl Iterator<Item = usize> {
+        let earlier = self.earlier.get(&(index as u32)).into_iter().flatten();
+        earlier.map(|earlier| *earlier as usize)
+    }
+
     /// What placing all of them takes: jobs and receivers.
     pub fn work(&self) -> usize {
         self.jobs.len() + self.ends.len()
