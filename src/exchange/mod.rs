@@ -38,6 +38,7 @@ mod repair;
 mod reschedule;
 pub mod rows;
 mod search;
+pub mod waits;
 pub mod waves;
 pub mod widths;
 
@@ -52,6 +53,7 @@ use rank::{Rank, first};
 pub use reschedule::reschedule;
 pub use rows::{Base, Row, RowBytes, RowError};
 use search::Found;
+use waits::Waits;
 
 use crate::target::{Bytes, TileId};
 
@@ -218,11 +220,8 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
             bytes.clear();
         }
     }
-    for (earlier, later) in phase.dependences() {
-        bytes.extend((earlier as u64).to_le_bytes());
-        bytes.extend((later as u64).to_le_bytes());
-    }
     hasher.update(&bytes);
+    Waits::new(phase).hash(phase.len(), &mut hasher);
     *hasher.finalize().as_bytes()
 }
 
