@@ -718,6 +718,64 @@ fn a_relay_waits_for_each_word_and_no_other_order_is_accepted() {
     assert_eq!(refused.unwrap_err(), ExchangeError::OtherShape);
 }
 
+/// Words handed on in place from tile to tile, `steps` times.
+fn hand_overs(steps: u16, words: u32) -> Phase {
+    let mut phase = Phase::new(4 * steps + 4);
+    for step in 0..steps {
+        let at = Address(0x60000);
+        let to: Vec<_> = (0..2).map(|member| (TileId(4 * step + 4 + member), at)).collect();
+        phase.add(TileId(4 * step), at, &to, words).unwrap();
+    }
+    phase
+}
+
+#[test]
+fn a_chain_ends_no_later_than_its_bound() {
+    for words in [1, 52, 64, 300] {
+        let phase = hand_overs(50, words);
+        for width in [Width::Ordinary, Width::Paired, Width::Automatic] {
+            let found = schedule(&phase, &Options { width, ..Options::default() }).unwrap();
+            let found = found.schedule;
+            // With one width there is nothing to choose: each message starts as early as it can. The
+            // bound has the better width of each.
+            assert!(found.bound > 50 * words / 2 && found.bound <= found.horizon);
+            if width != Width::Paired {
+                assert_eq!(found.bound, found.horizon, "{words} words, {width:?}");
+            }
+        }
+    }
+}
+
+/// What has to wait for a chain, or comes before it, adds its load to the chain.
+#[test]
+fn the_load_before_and_after_a_chain_is_bound_with_it() {
+    let phase = |before: bool| {
+        let mut phase = Phase::new(48);
+        let block = |number: u16| Address(0x60000 + 0x400 * u32::from(number));
+        let ends = |number: u16| (TileId(4), TileId(8 + 2 * number), block(number));
+        if !before {
+            phase.add(TileId(0), block(0), &[(TileId(4), block(0))], 200).unwrap();
+        }
+        for number in 0..16 {
+            let (middle, other, at) = ends(number);
+            match before {
+                true => phase.add(other, at, &[(middle, at)], 12).unwrap(),
+                false => phase.add(middle, block(0), &[(other, at)], 200).unwrap(),
+            }
+        }
+        if before {
+            phase.add(TileId(4), block(0), &[(TileId(0), block(0))], 4096).unwrap();
+        }
+        phase
+    };
+    let options = Options { width: Width::Ordinary, ..Options::default() };
+    for (before, load) in [(false, 17 * 200), (true, 16 * 12 + 4096)] {
+        let found = schedule(&phase(before), &options).unwrap().schedule;
+        assert!(found.bound >= load, "{} of {load}", found.bound);
+        assert!(found.bound <= found.horizon && found.horizon <= found.bound + 200);
+    }
+}
+
 /// A message that is one event too early for what it passes on.
 #[test]
 fn a_message_that_passes_on_too_early_is_seen() {

@@ -1,10 +1,12 @@
 //! What no schedule of a phase can beat.
 //!
-//! Four things bound a horizon (`target/ipu21.md` §2.3, §2.5): a lane passes one item an event; both
+//! Five things bound a horizon (`target/ipu21.md` §2.3, §2.5): a lane passes one item an event; both
 //! transmit lanes of a pair pass all words of its members, whatever the widths, since a 64-bit item
-//! takes both; a memory element is either read or written (rule M1); and a control of a tile takes
-//! effect at none of the first two events of its sends (rule S3). To each comes the least time before
-//! its first event and after its last one.
+//! takes both; a memory element is either read or written (rule M1); a control of a tile takes
+//! effect at none of the first two events of its sends (rule S3); and who has to wait for others
+//! starts after their completion (rule D1). To each of the first four comes the least time before
+//! its first event and after its last one; where transfers wait, that is the time of all that they
+//! wait for, and of all that waits for them.
 
 use crate::target::TileId;
 
@@ -68,6 +70,8 @@ struct Loads {
     /// By tile; none if no tile reads and writes one element.
     elements: Vec<[Element; 32]>,
     slots: Vec<Slots>,
+    /// The longest chain of transfers that wait for one another.
+    chain: u32,
     /// Whether a tile must select a source: one bit for each source, tile after tile.
     selected: Vec<u64>,
 }
@@ -82,16 +86,22 @@ impl Loads {
             received: vec![Port::default(); tiles],
             elements: vec![],
             slots: vec![Slots::default(); tiles],
+            chain: 0,
             selected: vec![0; (tiles * tiles).div_ceil(64)],
         };
+        let waits = Waits::new(narrow, wide);
         for index in 0..narrow.len() {
             let job = narrow.job(index);
             let other = wide.job(index);
-            let after = after(job).min(after(other));
-            loads.add_send(job, other.items, after);
+            let wait = waits.of(index);
+            if narrow.has_waits() {
+                let horizon = wait.horizon(job).min(wait.horizon(other));
+                loads.chain = loads.chain.max(horizon);
+            }
+            loads.add_send(job, other, wait);
             loads.slots[usize::from(job.source.0)].add_send(job, other);
             for (end, wide_end) in narrow.ends(index).iter().zip(wide.ends(index)) {
-                loads.add_receive(end, wide_end, other.items);
+                loads.add_receive(end, wide_end, other.items, wait);
                 if !other.paired {
                     loads.add_select(end, job.source);
                 }
@@ -100,22 +110,27 @@ impl Loads {
         loads
     }
 
-    fn add_send(&mut self, job: &Job, items: u32, after: u32) {
+    fn add_send(&mut self, job: &Job, wide: &Job, wait: Wait) {
         let tile = usize::from(job.source.0);
-        self.sent[tile].add(items, job.natural, after);
-        self.lent[tile / 2].add(job.items, job.natural, after);
+        let before = wait.before + job.natural;
+        let after = wait.after_send(job).min(wait.after_send(wide));
+        self.sent[tile].add(wide.items, before, after);
+        self.lent[tile / 2].add(job.items, before, after);
         for element in bits(job.mask) {
-            self.element(tile, element).read.add(items, job.natural, after);
+            self.element(tile, element).read.add(wide.items, before, after);
         }
     }
 
-    fn add_receive(&mut self, end: &End, wide: &End, items: u32) {
+    fn add_receive(&mut self, end: &End, wide: &End, items: u32, wait: Wait) {
         let tile = usize::from(end.tile.0);
         let arrival = 52 + 2 * end.row;
-        self.received[tile].add(items, 1, arrival + GUARD);
+        // No window opens before event 1 of the time that is not waited for, and who waits for the
+        // words starts after the last of them is written.
+        let (before, after) = (wait.before + 1, wait.after.max(GUARD));
+        self.received[tile].add(items, before, arrival + after);
         debug_assert_eq!(end.mask, wide.mask);
         for element in bits(end.mask) {
-            self.element(tile, element).written.add(items, 1 + arrival, GUARD);
+            self.element(tile, element).written.add(items, before + arrival, after);
         }
     }
 
@@ -141,13 +156,72 @@ impl Loads {
         let pairs = self.lent.iter().map(Port::halved_bound);
         let elements = self.elements.iter().flatten().map(Element::bound);
         let slots = self.slots.iter().map(Slots::bound);
-        lanes.chain(pairs).chain(elements).chain(slots).max().unwrap_or(0)
+        lanes.chain(pairs).chain(elements).chain(slots).max().unwrap_or(0).max(self.chain)
     }
 }
 
-/// Events from a job's last item to the end of the last row that takes part.
-fn after(job: &Job) -> u32 {
-    job.tail.saturating_sub(job.items)
+/// What no job can start before, and how long it goes on after it, by the rule that who passes words
+/// on waits for their completion.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    /// The least event at which all that it waits for is complete; 0 if it waits for none.
+    before: u32,
+    /// The least time from its completion to the end of the last row of those that wait for it; 0 if
+    /// none does.
+    after: u32,
+}
+
+impl Wait {
+    /// The least event at which the last row ends that this job or one that waits for it takes part
+    /// in.
+    fn horizon(self, job: &Job) -> u32 {
+        let start = self.before + job.natural;
+        job.horizon(start).max(start + self.following(job))
+    }
+
+    /// The least time from the job's start to the end of the last row of those that wait for it.
+    fn following(self, job: &Job) -> u32 {
+        if self.after == 0 { 0 } else { job.completion + self.after }
+    }
+
+    /// Events from the job's last item to the end of the last row that takes part, or that follows.
+    fn after_send(self, job: &Job) -> u32 {
+        job.tail.max(self.following(job)).saturating_sub(job.items)
+    }
+}
+
+/// The waits of all jobs; none if no job waits.
+struct Waits(Vec<Wait>);
+
+impl Waits {
+    /// The longest paths: jobs only wait for earlier ones, so one way through them gives what comes
+    /// before each, and one way back what comes after it. Each job has the width that is done first.
+    fn new(narrow: &Jobs, wide: &Jobs) -> Waits {
+        if !narrow.has_waits() {
+            return Waits(vec![]);
+        }
+        let mut waits = vec![Wait::default(); narrow.len()];
+        let least =
+            |index: usize, of: &dyn Fn(&Job) -> u32| of(narrow.job(index)).min(of(wide.job(index)));
+        for index in 0..narrow.len() {
+            let complete = |earlier: usize| {
+                waits[earlier].before + least(earlier, &|job| job.natural + job.completion)
+            };
+            waits[index].before = narrow.earlier(index).map(complete).max().unwrap_or(0);
+        }
+        for index in (0..narrow.len()).rev() {
+            let wait = Wait { before: 0, after: waits[index].after };
+            let whole = least(index, &|job| wait.horizon(job));
+            for earlier in narrow.earlier(index) {
+                waits[earlier].after = waits[earlier].after.max(whole);
+            }
+        }
+        Waits(waits)
+    }
+
+    fn of(&self, index: usize) -> Wait {
+        self.0.get(index).copied().unwrap_or_default()
+    }
 }
 
 fn bits(mask: u32) -> impl Iterator<Item = usize> {

@@ -9,6 +9,7 @@ use crate::target::{TileId, route, time_to_mux};
 use super::lanes::{element_mask, source_mask};
 use super::phase::{Phase, Transfer};
 use super::rows::Base;
+use super::waits::Waits;
 
 /// One transfer at one width.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +59,8 @@ pub struct Jobs {
     tiles: u16,
     jobs: Vec<Job>,
     ends: Vec<End>,
-    /// The jobs for whose completion one has to wait, of those that have to.
-    earlier: BTreeMap<u32, Vec<u32>>,
+    /// The jobs for whose completion each has to wait.
+    waits: Waits,
     /// Whether a tile has to write its base inside its row; empty if none has.
     rebased: Vec<bool>,
 }
@@ -76,9 +77,7 @@ impl Jobs {
         for index in 0..phase.len() {
             jobs.add(phase, index, wide(index));
         }
-        for (earlier, later) in phase.dependences() {
-            jobs.earlier.entry(later as u32).or_default().push(earlier as u32);
-        }
+        jobs.waits = Waits::new(phase);
         jobs
     }
 
@@ -152,7 +151,7 @@ impl Jobs {
     /// The same lanes and memory with time running backwards: what ended at the horizon starts at 0.
     /// Neither controls nor what has to wait for what are carried over.
     pub fn reversed(&self) -> Jobs {
-        let mut back = Jobs { earlier: BTreeMap::new(), ..self.clone() };
+        let mut back = Jobs { waits: Waits::default(), ..self.clone() };
         for job in &mut back.jobs {
             for end in &mut back.ends[job.first as usize..job.last as usize] {
                 end.window = -end.window;
@@ -182,7 +181,17 @@ impl Jobs {
 
     /// Whether no job waits for another and no tile has to write its base: any order will do.
     pub fn free(&self) -> bool {
-        self.earlier.is_empty() && !self.rebased.contains(&true)
+        self.waits.is_empty() && !self.rebased.contains(&true)
+    }
+
+    /// Whether any job waits for another.
+    pub fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
+    }
+
+    /// The jobs for whose completion a job waits (rule D1), as [`Waits::earlier`] tells them.
+    pub fn earlier(&self, index: usize) -> impl Iterator<Item = usize> {
+        self.waits.earlier(index as u32).map(|earlier| earlier as usize)
     }
 
     /// What placing all of them takes: jobs and receivers.
@@ -209,7 +218,7 @@ impl Jobs {
     /// tile that has to write its base, all sends from one base come before those from the other.
     pub fn in_order(&self, order: &[u32]) -> Vec<u32> {
         let order = self.base_by_base(order);
-        if self.earlier.is_empty() {
+        if self.waits.is_empty() {
             return order;
         }
         let mut taken = vec![false; self.len()];
@@ -244,33 +253,41 @@ impl Jobs {
         order
     }
 
-    /// Takes a job after all that it has to wait for; those come earlier in the phase, so this ends.
+    /// Takes a job after all that it has to wait for, the first added first; those come earlier in the
+    /// phase, so this ends.
     fn take(&self, index: u32, taken: &mut [bool], sorted: &mut Vec<u32>) {
-        // A chain may be as long as the phase: no recursion.
-        let mut waiting = vec![index];
-        while let Some(&index) = waiting.last() {
-            let open = |earlier: &&u32| !taken[**earlier as usize];
-            let next = self.earlier.get(&index).and_then(|earlier| earlier.iter().find(open));
-            if let Some(next) = next {
-                waiting.push(*next);
+        // A chain may be as long as the phase: no recursion. A job comes here twice, before and after
+        // all that it waits for. What one brings here was added before all that the one below it has
+        // still to bring: so there are only a few times as many here as there are jobs.
+        let mut waiting = vec![(index, false)];
+        while let Some((index, brought)) = waiting.pop() {
+            if taken[index as usize] {
                 continue;
             }
-            waiting.pop();
-            if !std::mem::replace(&mut taken[index as usize], true) {
+            if brought {
+                taken[index as usize] = true;
                 sorted.push(index);
+                continue;
             }
+            waiting.push((index, true));
+            let from = waiting.len();
+            let open = self.waits.earlier(index).filter(|earlier| !taken[*earlier as usize]);
+            waiting.extend(open.map(|earlier| (earlier, false)));
+            waiting[from..].sort_unstable_by(|one, other| other.cmp(one));
         }
     }
 
     /// The earliest start of a job, those that it has to wait for starting at `events` (rule D1): it
     /// waits in full, although its own natural start would leave time.
     pub fn ready(&self, index: u32, job: &Job, events: &[u32]) -> u32 {
-        let Some(earlier) = self.earlier.get(&index) else { return job.natural };
-        let completion = |earlier: &u32| {
-            let at = *earlier as usize;
+        if self.waits.is_empty() {
+            return job.natural;
+        }
+        let completion = |earlier: u32| {
+            let at = earlier as usize;
             events[at] + self.jobs[at].completion
         };
-        job.natural + earlier.iter().map(completion).max().unwrap_or(0)
+        job.natural + self.waits.earlier(index).map(completion).max().unwrap_or(0)
     }
 
     /// Items that every tile sends (lends included) and receives.

@@ -39,6 +39,7 @@ mod reschedule;
 pub mod rows;
 mod search;
 mod strips;
+pub mod waits;
 pub mod waves;
 pub mod widths;
 
@@ -54,6 +55,7 @@ use rank::{Rank, first};
 pub use reschedule::reschedule;
 pub use rows::{Base, Row, RowBytes, RowError};
 use search::Found;
+use waits::Waits;
 
 use crate::target::{Bytes, TileId};
 
@@ -231,11 +233,8 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
             bytes.clear();
         }
     }
-    for (earlier, later) in phase.dependences() {
-        bytes.extend((earlier as u64).to_le_bytes());
-        bytes.extend((later as u64).to_le_bytes());
-    }
     hasher.update(&bytes);
+    Waits::new(phase).hash(phase.len(), &mut hasher);
     if let Some(joined) = join(phase) {
         hasher.update(&shape(&joined));
     }

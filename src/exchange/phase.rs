@@ -319,32 +319,12 @@ impl Phase {
         Ok(())
     }
 
-    /// Pairs of transfers that have to keep the order in which they were added, the earlier first
-    /// (rule D1): one writes what the other reads.
-    pub fn dependences(&self) -> Vec<(usize, usize)> {
-        let mut pairs = vec![];
-        if !self.contends() {
-            return pairs;
-        }
-        let writes = self.writes(|tile| self.contended(tile) != 0);
-        for index in 0..self.len() {
-            let transfer = self.transfer(index);
-            let Some(spans) = writes.get(&transfer.source) else { continue };
-            for address in transfer.sources() {
-                let end = address.0 + 4 * transfer.words;
-                let first = spans.partition_point(|span| span.1 <= address.0);
-                let met = spans[first..].iter().take_while(|span| span.0 < end);
-                pairs.extend(met.map(|span| (index.min(span.2), index.max(span.2))));
-            }
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        pairs
-    }
-
     /// What is written on each of some tiles, ascending: first byte, one past the last, and by which
     /// transfer.
-    fn writes(&self, of: impl Fn(TileId) -> bool) -> BTreeMap<TileId, Vec<(u32, u32, usize)>> {
+    pub(super) fn writes(
+        &self,
+        of: impl Fn(TileId) -> bool,
+    ) -> BTreeMap<TileId, Vec<(u32, u32, usize)>> {
         let mut writes: BTreeMap<TileId, Vec<(u32, u32, usize)>> = BTreeMap::new();
         for index in 0..self.len() {
             let transfer = self.transfer(index);

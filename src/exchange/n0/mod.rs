@@ -59,7 +59,7 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<N0Schedule, Exchange
         found.by_waves(phase, &jobs);
     }
     // Neither knows of transfers that have to wait for others.
-    let free = phase.dependences().is_empty();
+    let free = !jobs.has_waits();
     if jobs.work() <= FEW && options.effort == Effort::Full && free {
         let messages = Messages::new(phase);
         found.by_beam(&messages, &|| options.stopped());
