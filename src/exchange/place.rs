@@ -127,7 +127,7 @@ pub fn place(
     let alone = |cares: &[Care]| cares.iter().all(|care| *care == Care::Alone);
     if let Rules::All(cares) = rules
         && alone(cares)
-        && let Some(strips) = Strips::new(jobs)
+        && let Some(strips) = Strips::worthwhile(jobs)
     {
         return place_on(strips, jobs, order, limit, stopped);
     }

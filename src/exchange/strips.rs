@@ -12,6 +12,10 @@ use super::place::Tiles;
 /// Events of a word.
 const WORD: u32 = u64::BITS;
 
+/// Events of messages that, all alike, are placed faster between intervals: of 12 in half the time, of
+/// 2 they take more than twice as long.
+const LONG: u32 = 8;
+
 /// What is taken in 64 events of a tile, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
@@ -26,16 +30,17 @@ struct Word {
     pointer: u64,
     /// Where no send may start: a control takes effect then or one event later.
     start: u64,
-    /// Where no send of the shortest messages so far may start.
-    sends: u64,
-    /// Where no window of the shortest messages so far may start, their release aside.
-    receives: u64,
 }
 
 /// One tile.
 #[derive(Clone, Debug)]
 struct Strip {
     words: Vec<Word>,
+    /// Where no send of the shortest messages so far may start, 64 events a word. Beside the other
+    /// flags, so that many are looked at in little memory.
+    sends: Vec<u64>,
+    /// Where no window of the shortest messages so far may start, their release aside.
+    receives: Vec<u64>,
     /// Events from a window's start to its pointer.
     pointer: u32,
     /// Events of the shortest messages so far.
@@ -49,16 +54,21 @@ struct Strip {
 
 impl Strip {
     fn new(tile: TileId) -> Strip {
-        let (words, pointer) = (vec![], 52 + 2 * tile.row());
-        Strip { words, pointer, shortest: u32::MAX, sent: 0, received: 0, doubled: false }
+        Strip {
+            words: vec![],
+            sends: vec![],
+            receives: vec![],
+            pointer: 52 + 2 * tile.row(),
+            shortest: u32::MAX,
+            sent: 0,
+            received: 0,
+            doubled: false,
+        }
     }
 
     /// Flags of 64 events from `from` on.
     fn flags(&self, from: u32, of: impl Fn(&Word) -> u64) -> u64 {
-        let (at, shift) = ((from / WORD) as usize, from % WORD);
-        let word = |at: usize| self.words.get(at).map_or(0, &of);
-        let both = u128::from(word(at)) | u128::from(word(at + 1)) << WORD;
-        (both >> shift) as u64
+        bits(&self.words, from, of)
     }
 
     /// Of 64 events from `from` on, those with which `length` clear ones begin.
@@ -95,13 +105,13 @@ impl Strip {
             let receives = !self.clear(from, shortest, |word| word.receive)
                 | word.select
                 | self.flags(from + self.pointer, |word| word.pointer);
-            (self.words[at].sends, self.words[at].receives) = (sends, receives);
+            (self.sends[at], self.receives[at]) = (sends, receives);
         }
     }
 
     /// The first event at which a send may start, as far as known.
     fn first_send(&mut self) -> u32 {
-        while self.words.get(self.sent).is_some_and(|word| word.sends == u64::MAX) {
+        while self.sends.get(self.sent) == Some(&u64::MAX) {
             self.sent += 1;
         }
         self.sent as u32 * WORD
@@ -109,7 +119,7 @@ impl Strip {
 
     /// The first event at which a window may start, as far as known.
     fn first_window(&mut self) -> u32 {
-        while self.words.get(self.received).is_some_and(|word| word.receives == u64::MAX) {
+        while self.receives.get(self.received) == Some(&u64::MAX) {
             self.received += 1;
         }
         self.received as u32 * WORD
@@ -117,16 +127,28 @@ impl Strip {
 
     /// Takes the events `[start, end)`.
     fn take(&mut self, start: u32, end: u32, of: impl Fn(&mut Word) -> &mut u64) {
+        self.reach(end);
+        set(&mut self.words, start, end, of);
+    }
+
+    fn bar_send(&mut self, start: u32, end: u32) {
+        self.reach(end);
+        set(&mut self.sends, start, end, |word| word);
+    }
+
+    fn bar_window(&mut self, start: u32, end: u32) {
+        self.reach(end);
+        set(&mut self.receives, start, end, |word| word);
+    }
+
+    /// Makes room for the events before `end`.
+    fn reach(&mut self, end: u32) {
         let needed = end.div_ceil(WORD) as usize;
         if needed > self.words.len() {
-            self.words.resize(needed.next_power_of_two(), Word::default());
-        }
-        let mut at = start;
-        while at < end {
-            let next = (at / WORD + 1) * WORD;
-            let kept = u64::MAX << (at % WORD) & u64::MAX >> (next - end.min(next));
-            *of(&mut self.words[(at / WORD) as usize]) |= kept;
-            at = next;
+            let words = needed.next_power_of_two();
+            self.words.resize(words, Word::default());
+            self.sends.resize(words, 0);
+            self.receives.resize(words, 0);
         }
     }
 
@@ -137,34 +159,53 @@ impl Strip {
 
     fn send(&mut self, start: u32, end: u32) {
         self.take(start, end, |word| &mut word.transmit);
-        self.take(self.before(start), end, |word| &mut word.sends);
+        self.bar_send(self.before(start), end);
         self.bar_select(start, start + 2);
         self.bar_pointer(start, start + 2);
     }
 
     fn receive(&mut self, start: u32, end: u32) {
         self.take(start, end, |word| &mut word.receive);
-        self.take(self.before(start), end, |word| &mut word.receives);
+        self.bar_window(self.before(start), end);
         let pointer = start + self.pointer;
         self.bar_select(pointer, pointer + 1);
         for at in [start, end, pointer] {
             self.bar_pointer(at, at + 1);
             let before = at.saturating_sub(1);
             self.take(before, at + 1, |word| &mut word.start);
-            self.take(before, at + 1, |word| &mut word.sends);
+            self.bar_send(before, at + 1);
         }
         self.doubled |= pointer == end;
     }
 
     fn bar_select(&mut self, start: u32, end: u32) {
         self.take(start, end, |word| &mut word.select);
-        self.take(start, end, |word| &mut word.receives);
+        self.bar_window(start, end);
     }
 
     fn bar_pointer(&mut self, start: u32, end: u32) {
         self.take(start, end, |word| &mut word.pointer);
         let window = |event: u32| event.saturating_sub(self.pointer);
-        self.take(window(start), window(end), |word| &mut word.receives);
+        self.bar_window(window(start), window(end));
+    }
+}
+
+/// Flags of 64 events from `from` on; none is set behind the last word.
+fn bits<T>(words: &[T], from: u32, of: impl Fn(&T) -> u64) -> u64 {
+    let (at, shift) = ((from / WORD) as usize, from % WORD);
+    let word = |at: usize| words.get(at).map_or(0, &of);
+    let both = u128::from(word(at)) | u128::from(word(at + 1)) << WORD;
+    (both >> shift) as u64
+}
+
+/// Sets the flags of the events `[start, end)`, which have words.
+fn set<T>(words: &mut [T], start: u32, end: u32, of: impl Fn(&mut T) -> &mut u64) {
+    let mut at = start;
+    while at < end {
+        let next = (at / WORD + 1) * WORD;
+        let kept = u64::MAX << (at % WORD) & u64::MAX >> (next - end.min(next));
+        *of(&mut words[(at / WORD) as usize]) |= kept;
+        at = next;
     }
 }
 
@@ -181,6 +222,15 @@ fn digits(length: u32) -> usize {
 }
 
 impl Strips {
+    /// Empty tiles for these jobs; none if some of them ask for more than lanes and controls, or if all
+    /// are long and alike: their lanes stay few intervals, which are found faster.
+    pub(super) fn worthwhile(jobs: &Jobs) -> Option<Strips> {
+        let mut lengths = (0..jobs.len()).map(|index| jobs.job(index).items);
+        let first = lengths.next()?;
+        let alike = first >= LONG && lengths.all(|length| length == first);
+        if alike { None } else { Strips::new(jobs) }
+    }
+
     /// Empty tiles for these jobs; none if some of them ask for more than lanes and controls.
     pub(super) fn new(jobs: &Jobs) -> Option<Strips> {
         let mut shortest = [u32::MAX; 33];
@@ -230,10 +280,10 @@ impl Tiles for Strips {
             event = event.max(tile.first_window().saturating_add_signed(-end.window));
         }
         loop {
-            let mut starts = !self.tile(job.source).flags(event, |word| word.sends);
+            let mut starts = !bits(&self.tile(job.source).sends, event, |word| *word);
             for end in ends {
                 let window = event.wrapping_add_signed(end.window);
-                starts &= !self.tile(end.tile).flags(window, |word| word.receives);
+                starts &= !bits(&self.tile(end.tile).receives, window, |word| *word);
             }
             if starts != 0 {
                 starts = self.admitted(job, ends, event, starts);
