@@ -215,7 +215,7 @@ proptest! {
                 prop_assert!(shortage.bytes_over > 0);
             }
             Outcome::Impossible(_) => {}
-            Outcome::Unknown { buffer } => prop_assert!(buffer < problem.buffers.len()),
+            Outcome::Unknown { buffer, .. } => prop_assert!(buffer < problem.buffers.len()),
         }
     }
 
@@ -308,6 +308,76 @@ fn an_impossible_problem_says_where_and_by_how_much() {
     assert_eq!(alone, Outcome::Impossible(Proof::Alone { buffer: 1, bytes_over: 0x1000 }));
 }
 
+/// Buffers with one address in 64 free bytes from 0x58000 on, at all of two steps.
+fn sharing(buffers: Vec<Buffer>, aliases: Vec<(usize, usize)>) -> Problem {
+    let live = |buffer| Buffer { live: vec![0..2], alignment: 1, ..buffer };
+    Problem {
+        free: vec![0x58000..0x58040],
+        buffers: buffers.into_iter().map(live).collect(),
+        aliases,
+        ..Problem::default()
+    }
+}
+
+#[test]
+fn bytes_that_are_too_many_are_a_proof_with_aliases_too() {
+    let small = Buffer { size: 8, region: Region::Standard, ..plain() };
+    let problem = sharing(vec![small, plain(), plain()], vec![(0, 1)]);
+    let outcome = place(&problem);
+    let Outcome::Impossible(Proof::Bytes(found)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((found.region, found.step, found.bytes_over), (Region::Standard, 0, 64));
+}
+
+#[test]
+fn a_rule_of_an_alias_holds_for_its_own_bytes_alone() {
+    let hole = |range: Range<u32>, size| Buffer { size, forbidden: vec![range], ..plain() };
+    let solvable = sharing(vec![hole(0x58020..0x58040, 8), plain()], vec![(0, 1)]);
+    assert_eq!(place(&solvable), Outcome::Placed(vec![0x58000; 2]));
+    // The hole ends where the last address is at which the larger fits.
+    let last =
+        sharing(vec![hole(0x58000..0x58020, 8), Buffer { size: 32, ..plain() }], vec![(1, 0)]);
+    assert_eq!(place(&last), Outcome::Placed(vec![0x58020; 2]));
+    let regions = Problem {
+        free: vec![0x7fff0..0x80010],
+        ..sharing(
+            vec![
+                Buffer { size: 8, region: Region::Standard, ..plain() },
+                Buffer { size: 24, ..plain() },
+            ],
+            vec![(0, 1)],
+        )
+    };
+    assert!(matches!(place(&regions), Outcome::Placed(_)));
+}
+
+#[test]
+fn buffers_with_one_address_that_have_none_are_impossible() {
+    let forbidden = |range| Buffer { size: 8, forbidden: vec![range], ..plain() };
+    let nowhere = sharing(vec![forbidden(0x4c000..0xe8000), plain()], vec![(0, 1)]);
+    assert_eq!(place(&nowhere), Outcome::Impossible(Proof::Alone { buffer: 0, bytes_over: 8 }));
+    let halves = [0x58000..0x58020, 0x58020..0x58040].map(forbidden).to_vec();
+    let apart = place(&sharing(halves, vec![(0, 1)]));
+    assert_eq!(apart, Outcome::Impossible(Proof::NoAddress { buffer: 0 }));
+}
+
+#[test]
+fn of_buffers_with_one_address_the_largest_without_a_place_is_named() {
+    let sized = |size| Buffer { size, ..plain() };
+    let problem = sharing([8, 100, 200, 150].map(sized).to_vec(), vec![(0, 1), (1, 2), (3, 0)]);
+    let outcome = place(&problem);
+    assert_eq!(outcome, Outcome::Impossible(Proof::Alone { buffer: 2, bytes_over: 136 }));
+}
+
+#[test]
+fn an_unknown_outcome_counts_the_nodes_that_were_spent() {
+    let problem = banks(0, false);
+    let spent = [0, 5].map(|nodes| match place_within(&problem, nodes) {
+        Outcome::Unknown { nodes, .. } => nodes,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(spent, [0, 5]);
+}
+
 /// They have a solution by construction.
 #[test]
 fn planted_problems_are_never_called_impossible() {
@@ -360,7 +430,7 @@ fn full_blocks_are_never_called_impossible() {
                 assert_eq!(rectangles.height(&offsets), 4096);
             }
             RectangleOutcome::Impossible => panic!("seed {seed}"),
-            RectangleOutcome::Unknown => {}
+            RectangleOutcome::Unknown { .. } => {}
         }
         assert_eq!(rectangles.place(4095, 5000), RectangleOutcome::Impossible);
     }

@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bounds::shortage;
 use super::branch::{Found, Limits, Rule, Search};
-use super::items::Items;
-use super::problem::{Problem, Shortage};
+use super::items::{Items, largest};
+use super::problem::{Buffer, Problem, Shortage};
 use super::skyline::{Skyline, Slices};
 
 /// What came of a problem.
@@ -28,7 +28,21 @@ pub enum Outcome {
     Unknown {
         /// Its index.
         buffer: usize,
+        /// Nodes of all searches together.
+        nodes: u64,
     },
+}
+
+impl Outcome {
+    /// Nodes of searches that found nothing.
+    pub(super) fn nodes(&self) -> u64 {
+        match self {
+            Outcome::Unknown { nodes, .. } | Outcome::Impossible(Proof::Exhausted { nodes }) => {
+                *nodes
+            }
+            Outcome::Placed(_) | Outcome::Impossible(_) => 0,
+        }
+    }
 }
 
 /// Why nothing fits.
@@ -42,6 +56,11 @@ pub enum Proof {
         buffer: usize,
         /// Bytes beyond the largest place that it could have.
         bytes_over: u32,
+    },
+    /// Each of the buffers with one address has a place alone, but no address is legal for all.
+    NoAddress {
+        /// The first of them.
+        buffer: usize,
     },
     /// Every placement was ruled out.
     Exhausted {
@@ -128,24 +147,39 @@ pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
 /// The same; a search that is asked to stop leaves the outcome unknown.
 pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
     let (items, item_of) = problem.items();
-    let exact = exact(problem);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
     if let Some(item) = homeless(&items) {
-        let buffer = first(item);
-        let bytes_over = items.sizes[item].saturating_sub(items.largest(item));
-        let alone = Outcome::Impossible(Proof::Alone { buffer, bytes_over });
-        return if exact { alone } else { Outcome::Unknown { buffer } };
+        let members = (0..item_of.len()).filter(|buffer| item_of[*buffer] == item);
+        return Outcome::Impossible(alone(problem, &members.collect::<Vec<_>>()));
     }
-    if let Some(shortage) = shortage(&items).filter(|_| exact) {
+    if let Some(shortage) = shortage(&items) {
         return Outcome::Impossible(Proof::Bytes(shortage));
     }
     match solve(&items, limits) {
         (Found::Placed(found), _) => {
             Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
         }
-        (Found::Nothing, nodes) if exact => Outcome::Impossible(Proof::Exhausted { nodes }),
-        (Found::Nothing, _) => Outcome::Unknown { buffer: 0 },
-        (Found::Unknown(item), _) => Outcome::Unknown { buffer: first(item) },
+        (Found::Nothing, nodes) if exact(problem) => {
+            Outcome::Impossible(Proof::Exhausted { nodes })
+        }
+        (Found::Nothing, nodes) => Outcome::Unknown { buffer: 0, nodes },
+        (Found::Unknown(item), nodes) => Outcome::Unknown { buffer: first(item), nodes },
+    }
+}
+
+/// Why buffers with one address have none even alone: the largest that has no place, or, if each has
+/// one, that they have none in common.
+fn alone(problem: &Problem, members: &[usize]) -> Proof {
+    let missing = |&buffer: &usize| {
+        let Buffer { size, alignment, .. } = problem.buffers[buffer];
+        let bytes_over =
+            size.saturating_sub(largest(&problem.ranges_of(&problem.buffers[buffer]), alignment));
+        (bytes_over > 0).then_some((size, buffer, bytes_over))
+    };
+    let largest = members.iter().filter_map(missing).max_by_key(|(size, ..)| *size);
+    match largest {
+        Some((_, buffer, bytes_over)) => Proof::Alone { buffer, bytes_over },
+        None => Proof::NoAddress { buffer: members[0] },
     }
 }
 
@@ -162,16 +196,12 @@ pub(super) fn decide(items: &Items, limits: Limits<'_>) -> (Found, u64) {
     solve(items, limits)
 }
 
-/// Whether a search that finds nothing proves something. Buffers with one address are kept apart
-/// from others, and out of ranges and regions, more than need be where they differ in that.
+/// Whether a search that finds nothing proves something. If one of several buffers with one address
+/// must lie apart from another buffer, all of them are kept apart, which is more than need be. Bounds
+/// prove something even then: they do not look at pairs.
 pub(super) fn exact(problem: &Problem) -> bool {
     let aliased = |buffer| problem.aliases.iter().any(|(a, b)| buffer == *a || buffer == *b);
-    let differ = |(a, b): &(usize, usize)| {
-        let (a, b) = (&problem.buffers[*a], &problem.buffers[*b]);
-        a.region != b.region || a.forbidden != b.forbidden
-    };
     !problem.apart.iter().any(|(a, b)| aliased(*a) || aliased(*b))
-        && !problem.aliases.iter().any(differ)
 }
 
 /// Places items; with the nodes that it took.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
 use super::items::{Item, Items};
-use super::ranges::union;
+use super::ranges::{intersection, ranges_at, starts, union, without};
 use super::repeats::{Repeat, RepeatRule};
 
 /// Bytes of a tile's memory: no buffer is larger.
@@ -256,17 +256,30 @@ impl Problem {
     /// The item of buffers with one address.
     fn item(&self, members: &[&Buffer]) -> Item {
         let alignment = members.iter().map(|member| member.alignment).max().unwrap_or(1);
-        let mut item = Item { spans: spans(members), alignment, ranges: self.free.clone() };
-        for member in members {
-            let region = member.region.range();
-            let clip = |range: &mut Range<u32>| {
-                *range = range.start.max(region.start)..range.end.min(region.end);
-            };
-            item.ranges.iter_mut().for_each(clip);
-            item.ranges.retain(|range| !range.is_empty());
-            member.forbidden.iter().for_each(|hole| item.forbid(hole));
-        }
+        let mut item = Item { spans: spans(members), alignment, ranges: vec![] };
+        item.ranges = match members {
+            [only] => self.ranges_of(only),
+            _ => self.shared_ranges(members, item.size()),
+        };
         item
+    }
+
+    /// Ranges one of which has to hold all of a buffer, ascending and disjoint.
+    pub(super) fn ranges_of(&self, buffer: &Buffer) -> Vec<Range<u32>> {
+        let region = buffer.region.range();
+        let clip = |range: &Range<u32>| range.start.max(region.start)..range.end.min(region.end);
+        let mut ranges: Vec<Range<u32>> = self.free.iter().map(clip).collect();
+        ranges.retain(|range| !range.is_empty());
+        buffer.forbidden.iter().for_each(|hole| ranges = without(&ranges, hole));
+        ranges
+    }
+
+    /// Ranges one of which has to hold the largest of buffers with one address: the rules of each hold
+    /// for its own bytes alone, so all that they say together is at which addresses all may begin.
+    fn shared_ranges(&self, members: &[&Buffer], size: u32) -> Vec<Range<u32>> {
+        let of_members = members.iter().map(|member| starts(&self.ranges_of(member), member.size));
+        let shared = of_members.reduce(|shared, starts| intersection(&shared, &starts));
+        ranges_at(&shared.unwrap_or_default(), size)
     }
 }
 

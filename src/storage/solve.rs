@@ -46,18 +46,28 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
         _ => {}
     }
     let anywhere = Problem { repeats: vec![], ..problem.clone() };
-    match place::place_within(&anywhere, budget / ANYWHERE) {
+    let of_anywhere = place::place_within(&anywhere, budget / ANYWHERE);
+    let before = outcome.nodes() + of_anywhere.nodes();
+    match of_anywhere {
         Outcome::Impossible(proof) => Outcome::Impossible(proof),
         _ if budget == 0 || joined.exact => {
-            Outcome::Unknown { buffer: in_the_way(&joined, &outcome) }
+            Outcome::Unknown { buffer: in_the_way(&joined, &outcome), nodes: before }
         }
-        _ => with_wishes(problem, budget - share - budget / ANYWHERE, &strides::place_within),
+        _ => match with_wishes(problem, budget - share - budget / ANYWHERE, &strides::place_within)
+        {
+            Outcome::Unknown { buffer, nodes } => {
+                Outcome::Unknown { buffer, nodes: before + nodes }
+            }
+            outcome => outcome,
+        },
     }
 }
 
+/// A buffer that was in the way of joined blocks.
 fn in_the_way(joined: &Joined, outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Unknown { buffer } | Outcome::Impossible(Proof::Alone { buffer, .. }) => {
+        Outcome::Unknown { buffer, .. }
+        | Outcome::Impossible(Proof::Alone { buffer, .. } | Proof::NoAddress { buffer }) => {
             joined.first(*buffer)
         }
         _ => 0,

@@ -37,13 +37,14 @@ pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
     if let Some(found) = search.likely(budget) {
         return outcome(&search, &found);
     }
-    match search.everything() {
+    let found = search.everything();
+    let nodes = budget - search.left / LOOKS;
+    match found {
         Some(found) => outcome(&search, &found),
         None if !search.open && place::exact(problem) => {
-            let nodes = budget - search.left / LOOKS;
             Outcome::Impossible(Proof::Exhausted { nodes })
         }
-        None => Outcome::Unknown { buffer: problem.repeats[search.deepest].blocks[0] },
+        None => Outcome::Unknown { buffer: problem.repeats[search.deepest].blocks[0], nodes },
     }
 }
 
