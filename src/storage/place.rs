@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use super::bounds::shortage;
 use super::branch::{Found, Limits, Rule, Search};
 use super::items::{Items, largest};
-use super::problem::{Buffer, Problem, Shortage};
+use super::problem::{Buffer, Held, Problem, Shortage};
 use super::skyline::{Skyline, Slices};
 
 /// What came of a problem.
@@ -31,18 +31,6 @@ pub enum Outcome {
         /// Nodes of all searches together.
         nodes: u64,
     },
-}
-
-impl Outcome {
-    /// Nodes of searches that found nothing.
-    pub(super) fn nodes(&self) -> u64 {
-        match self {
-            Outcome::Unknown { nodes, .. } | Outcome::Impossible(Proof::Exhausted { nodes }) => {
-                *nodes
-            }
-            Outcome::Placed(_) | Outcome::Impossible(_) => 0,
-        }
-    }
 }
 
 /// Why nothing fits.
@@ -138,33 +126,32 @@ enum Preference {
     Size,
 }
 
-/// Places all buffers of a checked problem, repeats and preferences apart ([`super::solve`]), within a
-/// budget of search nodes; 0: constructive orders only.
-pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
-    place_until(problem, Limits { nodes: budget, stop: None })
+/// Places all buffers of a checked problem, repeats and preferences apart ([`super::solve`]); a search
+/// that is asked to stop leaves the outcome unknown.
+pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
+    place_held(problem, &[], limits).0
 }
 
-/// The same; a search that is asked to stop leaves the outcome unknown.
-pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
-    let (items, item_of) = problem.items();
+/// The same with some buffers held to a few addresses, of which proofs say nothing; with the nodes that
+/// it took.
+pub(super) fn place_held(problem: &Problem, held: &[Held], limits: Limits<'_>) -> (Outcome, u64) {
+    let (items, item_of) = problem.items_held(held);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
     if let Some(item) = homeless(&items) {
         let members = (0..item_of.len()).filter(|buffer| item_of[*buffer] == item);
-        return Outcome::Impossible(alone(problem, &members.collect::<Vec<_>>()));
+        return (Outcome::Impossible(alone(problem, &members.collect::<Vec<_>>())), 0);
     }
     if let Some(shortage) = shortage(&items) {
-        return Outcome::Impossible(Proof::Bytes(shortage));
+        return (Outcome::Impossible(Proof::Bytes(shortage)), 0);
     }
-    match solve(&items, limits) {
-        (Found::Placed(found), _) => {
-            Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
-        }
-        (Found::Nothing, nodes) if exact(problem) => {
-            Outcome::Impossible(Proof::Exhausted { nodes })
-        }
-        (Found::Nothing, nodes) => Outcome::Unknown { buffer: 0, nodes },
-        (Found::Unknown(item), nodes) => Outcome::Unknown { buffer: first(item), nodes },
-    }
+    let (found, nodes) = solve(&items, limits);
+    let outcome = match found {
+        Found::Placed(found) => Outcome::Placed(item_of.iter().map(|item| found[*item]).collect()),
+        Found::Nothing if exact(problem) => Outcome::Impossible(Proof::Exhausted { nodes }),
+        Found::Nothing => Outcome::Unknown { buffer: 0, nodes },
+        Found::Unknown(item) => Outcome::Unknown { buffer: first(item), nodes },
+    };
+    (outcome, nodes)
 }
 
 /// Why buffers with one address have none even alone: the largest that has no place, or, if each has
