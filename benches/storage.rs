@@ -97,7 +97,7 @@ fn instances(folder: &Path) {
                 ("placed", rectangles.height(offsets).to_string(), "yes")
             }
             RectangleOutcome::Impossible => ("impossible", "–".to_owned(), "–"),
-            RectangleOutcome::Unknown => ("unknown", "–".to_owned(), "–"),
+            RectangleOutcome::Unknown { .. } => ("unknown", "–".to_owned(), "–"),
         };
         total += seconds;
         solved += usize::from(outcome == "placed");

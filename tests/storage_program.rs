@@ -269,6 +269,28 @@ fn what_does_not_fit_names_the_tile_and_the_bytes() {
     );
 }
 
+/// A piece that is larger than every free range is proved not to fit, and the proof is told as one.
+#[test]
+fn what_fits_not_even_alone_names_the_buffer_and_the_bytes() {
+    let larger = 0xe7bb0 - 0x64000;
+    let cases =
+        [(Class::Any, Region::Either, larger), (Class::Interleaved, Region::Interleaved, 0x67bb0)];
+    for (class, region, room) in cases {
+        let buffers = vec![buffer(&[8, 8], 0..9, Class::Any), buffer(&[8, room], 3..5, class)];
+        let failure = place(&of_buffers(2, buffers, vec![]), &FREE, false, &Answers::default());
+        let failure = failure.unwrap_err();
+        let words = format!(
+            "tile 1: `b` of step 3 is 16 bytes larger than its largest place in {} memory",
+            region.name()
+        );
+        assert_eq!(failure.to_string(), words);
+        let buffer = "b".to_owned();
+        let alone =
+            StorageFailure::Alone { tile: TileId(1), buffer, region, bytes_over: 16, step: 3 };
+        assert_eq!(failure, alone);
+    }
+}
+
 #[test]
 fn what_fits_in_no_way_names_where_memory_is_tightest() {
     // Both fit only in the larger range, and only one does.

@@ -255,6 +255,27 @@ fn wishes_that_exclude_each_other_are_granted_in_order() {
 }
 
 #[test]
+fn wishes_of_blocks_are_granted_where_they_lie_without_gaps() {
+    let mut problem = two(Repeat { blocks: vec![0, 1], stride: None });
+    problem.free = vec![0x60000..0x68000];
+    problem.buffers[0].preferred = vec![0x60400..0x60410];
+    let granted_all = |problem: &Problem| {
+        let Outcome::Placed(addresses) = place(problem) else { panic!("there is room") };
+        assert!(legal(problem, &addresses, true), "{addresses:x?}");
+        addresses
+    };
+    assert_eq!(granted_all(&problem)[..2], [0x60400, 0x60410]);
+    problem.repeats[0].stride = Some(128);
+    assert_eq!(granted_all(&problem)[..2], [0x60400, 0x60480]);
+    // The wish of a later block says where the first one lies.
+    problem.buffers[0].preferred = vec![];
+    problem.buffers[1].preferred = vec![0x60800..0x60810];
+    assert_eq!(granted_all(&problem)[..2], [0x60780, 0x60800]);
+    problem.buffers[0].preferred = vec![0x60700..0x60800];
+    assert_eq!(granted_all(&problem)[..2], [0x60780, 0x60800]);
+}
+
+#[test]
 fn bad_repeats_and_wishes_are_refused() {
     let refused = |problem: Problem, wanted: RepeatRule| {
         assert_eq!(problem.check(), Err(ProblemError::Repeat { repeat: 0, rule: wanted }));

@@ -76,8 +76,9 @@ pub struct FileBuffer {
     /// Addresses that it must not touch, `[start, end]` each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<[u32; 2]>,
-    /// Addresses where it lies if there is a placement with it there, `[start, end]` each. A wish:
-    /// `granted` says what became of it.
+    /// Addresses where it lies if a placement with it there is found, `[start, end]` each. A wish:
+    /// `granted` says what became of it. Those of blocks of a repeat that has room without gaps are
+    /// looked for at its least stride only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preferred: Vec<[u32; 2]>,
     /// Shares its place with no other buffer, at no step.

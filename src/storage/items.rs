@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::ranges::without;
 use crate::target::Address;
 use crate::target::sram::element;
 
@@ -16,7 +17,8 @@ pub(super) struct Item {
     pub(super) spans: Vec<(Range<u32>, u32)>,
     /// The address is a multiple of it.
     pub(super) alignment: u32,
-    /// Ranges one of which has to hold all of it, ascending and disjoint.
+    /// Ranges one of which has to hold all of it, at its most bytes; ascending by starts and by ends,
+    /// disjoint unless several buffers have its address.
     pub(super) ranges: Vec<Range<u32>>,
 }
 
@@ -28,10 +30,7 @@ impl Item {
 
     /// Takes a hole out of its ranges.
     pub(super) fn forbid(&mut self, hole: &Range<u32>) {
-        let parts = self.ranges.iter().flat_map(|range| {
-            [range.start..range.end.min(hole.start), range.start.max(hole.end)..range.end]
-        });
-        self.ranges = parts.filter(|range| !range.is_empty()).collect();
+        self.ranges = without(&self.ranges, hole);
     }
 
     /// From its first step to its last.
@@ -150,16 +149,6 @@ impl Items {
         self.items[item].ranges.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Bytes of the largest aligned item that would fit into one of an item's ranges.
-    pub(super) fn largest(&self, item: usize) -> u32 {
-        let Item { ranges, alignment, .. } = &self.items[item];
-        let aligned = |range: &Range<u32>| {
-            let start = range.start.checked_next_multiple_of(*alignment)?;
-            Some(range.end.saturating_sub(start))
-        };
-        ranges.iter().filter_map(aligned).max().unwrap_or(0)
-    }
-
     /// Whether an item can lie nowhere else.
     pub(super) fn is_within(&self, item: usize, range: &Range<u32>) -> bool {
         let inside = |found: &Range<u32>| range.start <= found.start && found.end <= range.end;
@@ -184,6 +173,15 @@ impl Items {
             (at.checked_add(size)? <= range.end).then_some(at)
         })
     }
+}
+
+/// Bytes of the largest aligned buffer that would fit into one of some ranges.
+pub(super) fn largest(ranges: &[Range<u32>], alignment: u32) -> u32 {
+    let aligned = |range: &Range<u32>| {
+        let start = range.start.checked_next_multiple_of(alignment)?;
+        Some(range.end.saturating_sub(start))
+    };
+    ranges.iter().filter_map(aligned).max().unwrap_or(0)
 }
 
 fn ceiling(item: &Item) -> u32 {

@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bounds::shortage;
 use super::branch::{Found, Limits, Rule, Search};
-use super::items::Items;
-use super::problem::{Problem, Shortage};
+use super::items::{Items, largest};
+use super::problem::{Buffer, Held, Problem, Shortage};
 use super::skyline::{Skyline, Slices};
 
 /// What came of a problem.
@@ -28,6 +28,8 @@ pub enum Outcome {
     Unknown {
         /// Its index.
         buffer: usize,
+        /// Nodes of all searches together.
+        nodes: u64,
     },
 }
 
@@ -42,6 +44,11 @@ pub enum Proof {
         buffer: usize,
         /// Bytes beyond the largest place that it could have.
         bytes_over: u32,
+    },
+    /// Each of the buffers with one address has a place alone, but no address is legal for all.
+    NoAddress {
+        /// The first of them.
+        buffer: usize,
     },
     /// Every placement was ruled out.
     Exhausted {
@@ -119,33 +126,47 @@ enum Preference {
     Size,
 }
 
-/// Places all buffers of a checked problem, repeats and preferences apart ([`super::solve`]), within a
-/// budget of search nodes; 0: constructive orders only.
-pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
-    place_until(problem, Limits { nodes: budget, stop: None })
+/// Places all buffers of a checked problem, repeats and preferences apart ([`super::solve`]); a search
+/// that is asked to stop leaves the outcome unknown.
+pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
+    place_held(problem, &[], limits).0
 }
 
-/// The same; a search that is asked to stop leaves the outcome unknown.
-pub(super) fn place_until(problem: &Problem, limits: Limits<'_>) -> Outcome {
-    let (items, item_of) = problem.items();
-    let exact = exact(problem);
+/// The same with some buffers held to a few addresses, of which proofs say nothing; with the nodes that
+/// it took.
+pub(super) fn place_held(problem: &Problem, held: &[Held], limits: Limits<'_>) -> (Outcome, u64) {
+    let (items, item_of) = problem.items_held(held);
     let first = |item: usize| item_of.iter().position(|found| *found == item).unwrap_or(0);
     if let Some(item) = homeless(&items) {
-        let buffer = first(item);
-        let bytes_over = items.sizes[item].saturating_sub(items.largest(item));
-        let alone = Outcome::Impossible(Proof::Alone { buffer, bytes_over });
-        return if exact { alone } else { Outcome::Unknown { buffer } };
+        let members = (0..item_of.len()).filter(|buffer| item_of[*buffer] == item);
+        return (Outcome::Impossible(alone(problem, &members.collect::<Vec<_>>())), 0);
     }
-    if let Some(shortage) = shortage(&items).filter(|_| exact) {
-        return Outcome::Impossible(Proof::Bytes(shortage));
+    if let Some(shortage) = shortage(&items) {
+        return (Outcome::Impossible(Proof::Bytes(shortage)), 0);
     }
-    match solve(&items, limits) {
-        (Found::Placed(found), _) => {
-            Outcome::Placed(item_of.iter().map(|item| found[*item]).collect())
-        }
-        (Found::Nothing, nodes) if exact => Outcome::Impossible(Proof::Exhausted { nodes }),
-        (Found::Nothing, _) => Outcome::Unknown { buffer: 0 },
-        (Found::Unknown(item), _) => Outcome::Unknown { buffer: first(item) },
+    let (found, nodes) = solve(&items, limits);
+    let outcome = match found {
+        Found::Placed(found) => Outcome::Placed(item_of.iter().map(|item| found[*item]).collect()),
+        Found::Nothing if exact(problem) => Outcome::Impossible(Proof::Exhausted { nodes }),
+        Found::Nothing => Outcome::Unknown { buffer: 0, nodes },
+        Found::Unknown(item) => Outcome::Unknown { buffer: first(item), nodes },
+    };
+    (outcome, nodes)
+}
+
+/// Why buffers with one address have none even alone: the largest that has no place, or, if each has
+/// one, that they have none in common.
+fn alone(problem: &Problem, members: &[usize]) -> Proof {
+    let missing = |&buffer: &usize| {
+        let Buffer { size, alignment, .. } = problem.buffers[buffer];
+        let bytes_over =
+            size.saturating_sub(largest(&problem.ranges_of(&problem.buffers[buffer]), alignment));
+        (bytes_over > 0).then_some((size, buffer, bytes_over))
+    };
+    let largest = members.iter().filter_map(missing).max_by_key(|(size, ..)| *size);
+    match largest {
+        Some((_, buffer, bytes_over)) => Proof::Alone { buffer, bytes_over },
+        None => Proof::NoAddress { buffer: members[0] },
     }
 }
 
@@ -162,16 +183,12 @@ pub(super) fn decide(items: &Items, limits: Limits<'_>) -> (Found, u64) {
     solve(items, limits)
 }
 
-/// Whether a search that finds nothing proves something. Buffers with one address are kept apart
-/// from others, and out of ranges and regions, more than need be where they differ in that.
+/// Whether a search that finds nothing proves something. If one of several buffers with one address
+/// must lie apart from another buffer, all of them are kept apart, which is more than need be. Bounds
+/// prove something even then: they do not look at pairs.
 pub(super) fn exact(problem: &Problem) -> bool {
     let aliased = |buffer| problem.aliases.iter().any(|(a, b)| buffer == *a || buffer == *b);
-    let differ = |(a, b): &(usize, usize)| {
-        let (a, b) = (&problem.buffers[*a], &problem.buffers[*b]);
-        a.region != b.region || a.forbidden != b.forbidden
-    };
     !problem.apart.iter().any(|(a, b)| aliased(*a) || aliased(*b))
-        && !problem.aliases.iter().any(differ)
 }
 
 /// Places items; with the nodes that it took.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
 use super::items::{Item, Items};
-use super::ranges::union;
+use super::ranges::{intersection, ranges_at, starts, union, without};
 use super::repeats::{Repeat, RepeatRule};
 
 /// Bytes of a tile's memory: no buffer is larger.
@@ -68,7 +68,8 @@ pub struct Buffer {
     pub live: Vec<Range<u32>>,
     /// Addresses that it must not touch.
     pub forbidden: Vec<Range<u32>>,
-    /// It lies inside one of these, or on adjacent ones, if there is a placement where it does.
+    /// It lies inside one of these, or on adjacent ones, if a placement is found where it does. Blocks
+    /// of a repeat that has room without gaps are looked for at its least stride only.
     pub preferred: Vec<Range<u32>>,
     /// Shares its place with no other buffer, at no step.
     pub untouched: bool,
@@ -132,6 +133,9 @@ pub enum ProblemError {
     #[error("buffers {0} and {1} have one address and must lie apart")]
     Contradiction(usize, usize),
 }
+
+/// A buffer, and the addresses at which alone it may begin: ascending ranges that do not touch.
+pub(super) type Held = (usize, Vec<Range<u32>>);
 
 /// Why nothing fits: how many bytes are too many, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,6 +238,11 @@ impl Problem {
 
     /// The solver's form, and for every buffer its item.
     pub(super) fn items(&self) -> (Items, Vec<usize>) {
+        self.items_held(&[])
+    }
+
+    /// The same with some buffers held to a few addresses.
+    pub(super) fn items_held(&self, held: &[Held]) -> (Items, Vec<usize>) {
         let groups = self.groups();
         let mut firsts = groups.clone();
         firsts.sort_unstable();
@@ -242,7 +251,9 @@ impl Problem {
             groups.iter().map(|first| firsts.partition_point(|found| found < first)).collect();
         let items = firsts.iter().map(|first| {
             let members = (0..groups.len()).filter(|buffer| groups[*buffer] == *first);
-            self.item(&members.map(|buffer| &self.buffers[buffer]).collect::<Vec<_>>())
+            let held = held.iter().filter(|(buffer, _)| groups[*buffer] == *first);
+            let held: Vec<&[Range<u32>]> = held.map(|(_, starts)| starts.as_slice()).collect();
+            self.item(&members.map(|buffer| &self.buffers[buffer]).collect::<Vec<_>>(), &held)
         });
         let apart: Vec<_> = self
             .apart
@@ -253,20 +264,39 @@ impl Problem {
         (Items::new(items.collect(), self.free.clone(), &apart), item_of)
     }
 
-    /// The item of buffers with one address.
-    fn item(&self, members: &[&Buffer]) -> Item {
+    /// The item of buffers with one address, and addresses at which alone it may begin.
+    fn item(&self, members: &[&Buffer], held: &[&[Range<u32>]]) -> Item {
         let alignment = members.iter().map(|member| member.alignment).max().unwrap_or(1);
-        let mut item = Item { spans: spans(members), alignment, ranges: self.free.clone() };
-        for member in members {
-            let region = member.region.range();
-            let clip = |range: &mut Range<u32>| {
-                *range = range.start.max(region.start)..range.end.min(region.end);
-            };
-            item.ranges.iter_mut().for_each(clip);
-            item.ranges.retain(|range| !range.is_empty());
-            member.forbidden.iter().for_each(|hole| item.forbid(hole));
-        }
+        let mut item = Item { spans: spans(members), alignment, ranges: vec![] };
+        item.ranges = match (members, held) {
+            ([only], []) => self.ranges_of(only),
+            _ => self.shared_ranges(members, held, item.size()),
+        };
         item
+    }
+
+    /// Ranges one of which has to hold all of a buffer, ascending and disjoint.
+    pub(super) fn ranges_of(&self, buffer: &Buffer) -> Vec<Range<u32>> {
+        let region = buffer.region.range();
+        let clip = |range: &Range<u32>| range.start.max(region.start)..range.end.min(region.end);
+        let mut ranges: Vec<Range<u32>> = self.free.iter().map(clip).collect();
+        ranges.retain(|range| !range.is_empty());
+        buffer.forbidden.iter().for_each(|hole| ranges = without(&ranges, hole));
+        ranges
+    }
+
+    /// Ranges one of which has to hold the largest of buffers with one address: the rules of each hold
+    /// for its own bytes alone, so all that they say together is at which addresses all may begin.
+    fn shared_ranges(
+        &self,
+        members: &[&Buffer],
+        held: &[&[Range<u32>]],
+        size: u32,
+    ) -> Vec<Range<u32>> {
+        let of_members = members.iter().map(|member| starts(&self.ranges_of(member), member.size));
+        let all = of_members.chain(held.iter().map(|starts| starts.to_vec()));
+        let shared = all.reduce(|shared, starts| intersection(&shared, &starts));
+        ranges_at(&shared.unwrap_or_default(), size)
     }
 }
 
@@ -324,6 +354,11 @@ impl Buffer {
     /// Steps during which nothing else may lie there.
     fn lifetimes(&self) -> Vec<Range<u32>> {
         if self.untouched { std::iter::once(0..u32::MAX).collect() } else { self.live.clone() }
+    }
+
+    /// Addresses at which it may begin to lie where it is preferred.
+    pub(super) fn wish(&self) -> Vec<Range<u32>> {
+        starts(&union(self.preferred.clone()), self.size)
     }
 
     /// Whether both are in memory at one step.

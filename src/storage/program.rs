@@ -36,6 +36,23 @@ pub enum StorageFailure {
         /// When.
         step: u32,
     },
+    /// Proved: a buffer does not fit even alone.
+    #[error(
+        "tile {tile}: `{buffer}` of step {step} is {bytes_over} bytes larger than its largest place \
+         in {} memory", region.name()
+    )]
+    Alone {
+        /// The first such tile.
+        tile: TileId,
+        /// Name of the buffer.
+        buffer: String,
+        /// Where it may lie.
+        region: Region,
+        /// Bytes beyond the largest place that it could have.
+        bytes_over: u32,
+        /// The first step that it lives in.
+        step: u32,
+    },
     /// Proved, though there are bytes enough: no way of placing is left.
     #[error(
         "tile {tile}: its buffers fit in no way, though of {} bytes in {} memory {} are to spare at \
@@ -52,21 +69,17 @@ pub enum StorageFailure {
     #[error("stopped")]
     Stopped,
     /// No placement was found for a buffer.
-    #[error("tile {tile}: no place was found for `{buffer}` ({bytes} bytes, {} memory)", class(*.interleaved))]
+    #[error("tile {tile}: no place was found for `{buffer}` ({bytes} bytes, {} memory)", region.name())]
     NoPlace {
         /// The first such tile.
         tile: TileId,
         /// Name of the buffer.
         buffer: String,
-        /// Its size.
+        /// Its size with its tail.
         bytes: u32,
-        /// Its class.
-        interleaved: bool,
+        /// Where it may lie.
+        region: Region,
     },
-}
-
-fn class(interleaved: bool) -> &'static str {
-    if interleaved { "interleaved" } else { "standard" }
 }
 
 /// A placed program, and what it took.
@@ -209,6 +222,7 @@ const BUDGET: u64 = 20_000;
 enum Failure {
     Over { region: Region, bytes_over: u32, step: u32 },
     Proved { tightest: Load },
+    Alone { buffer: BufferId, bytes_over: u32 },
     Stopped,
     NoPlace { buffer: BufferId, bytes: u32 },
 }
@@ -222,12 +236,25 @@ impl Failure {
             }
             Failure::Proved { tightest } => StorageFailure::Proved { tile, tightest },
             Failure::Stopped => StorageFailure::Stopped,
+            Failure::Alone { buffer, bytes_over } => {
+                let found = &program.buffers[buffer.0 as usize];
+                let (region, step) = (region(found), found.live.start);
+                StorageFailure::Alone { tile, buffer: found.name.clone(), region, bytes_over, step }
+            }
             Failure::NoPlace { buffer, bytes } => {
                 let found = &program.buffers[buffer.0 as usize];
-                let interleaved = found.class == Class::Interleaved;
-                StorageFailure::NoPlace { tile, buffer: found.name.clone(), bytes, interleaved }
+                let (region, bytes) = (region(found), bytes + found.tail);
+                StorageFailure::NoPlace { tile, buffer: found.name.clone(), bytes, region }
             }
         }
+    }
+}
+
+/// Where a buffer may lie.
+fn region(buffer: &program::Buffer) -> Region {
+    match buffer.class {
+        Class::Interleaved => Region::Interleaved,
+        Class::Any => Region::Either,
     }
 }
 
@@ -277,11 +304,10 @@ impl Tile<'_> {
     fn problem(&self, free: &[Range<u32>]) -> Problem {
         let buffers = self.pieces.iter().map(|(id, bytes)| {
             let buffer = &self.program.buffers[id.0 as usize];
-            let interleaved = buffer.class == Class::Interleaved;
             Buffer {
                 size: bytes + buffer.tail,
                 alignment: buffer.alignment,
-                region: if interleaved { Region::Interleaved } else { Region::Either },
+                region: region(buffer),
                 live: vec![buffer.live.clone()],
                 forbidden: vec![],
                 preferred: vec![],
@@ -351,10 +377,13 @@ impl Tile<'_> {
                 bytes_over: shortage.bytes_over,
                 step: shortage.step,
             },
-            Outcome::Impossible(Proof::Exhausted { .. }) => {
+            Outcome::Impossible(Proof::NoAddress { .. } | Proof::Exhausted { .. }) => {
                 Failure::Proved { tightest: self.problem(free).tightest() }
             }
-            Outcome::Impossible(Proof::Alone { buffer, .. }) | Outcome::Unknown { buffer } => {
+            Outcome::Impossible(Proof::Alone { buffer, bytes_over }) => {
+                Failure::Alone { buffer: self.pieces[*buffer].0, bytes_over: *bytes_over }
+            }
+            Outcome::Unknown { buffer, .. } => {
                 let (buffer, bytes) = self.pieces[*buffer];
                 Failure::NoPlace { buffer, bytes }
             }

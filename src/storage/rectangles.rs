@@ -34,7 +34,10 @@ pub enum RectangleOutcome {
     /// Proved: nothing fits.
     Impossible,
     /// Nothing found within the budget.
-    Unknown,
+    Unknown {
+        /// Nodes of all searches together.
+        nodes: u64,
+    },
 }
 
 /// What is wrong with a file of rectangles.
@@ -170,10 +173,10 @@ impl Rectangles {
         if self.bound() > u64::from(capacity) {
             return RectangleOutcome::Impossible;
         }
-        match place::solve(&self.items(capacity), Limits { nodes: budget, stop: None }).0 {
-            Found::Placed(offsets) => RectangleOutcome::Placed(offsets),
-            Found::Nothing => RectangleOutcome::Impossible,
-            Found::Unknown(_) => RectangleOutcome::Unknown,
+        match place::solve(&self.items(capacity), Limits { nodes: budget, stop: None }) {
+            (Found::Placed(offsets), _) => RectangleOutcome::Placed(offsets),
+            (Found::Nothing, _) => RectangleOutcome::Impossible,
+            (Found::Unknown(_), nodes) => RectangleOutcome::Unknown { nodes },
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::problem::{Buffer, Problem, Region};
+use super::problem::{Buffer, Held, Problem, Region};
 use super::ranges::union;
 
 /// Blocks that lie at `base`, `base + stride`, `base + 2 · stride`, and so on.
@@ -124,7 +124,7 @@ impl Repeat {
             region: region.unwrap_or_default(),
             live: union(each(|block| &block.live).collect()),
             forbidden: each(|block| &block.forbidden).collect(),
-            preferred: each(|block| &block.preferred).collect(),
+            preferred: vec![],
             untouched: blocks.iter().any(|block| block.untouched),
         }
     }
@@ -188,6 +188,20 @@ impl Joined {
         };
         let exact = problem.repeats.iter().all(|repeat| repeat.is_exact(problem));
         Joined { problem: joined, exact, places }
+    }
+
+    /// What the buffers of the problem with repeats wish of those of the joined one: a block of its
+    /// repeat, that this begins so many bytes below where the block may.
+    pub(super) fn wishes(&self, problem: &Problem) -> Vec<Held> {
+        let shifted = |(index, buffer): (usize, &Buffer)| {
+            let (joined, offset) = self.places[index];
+            let below = |range: Range<u32>| {
+                range.start.saturating_sub(offset)..range.end.saturating_sub(offset)
+            };
+            let starts = buffer.wish().into_iter().map(below).filter(|range| !range.is_empty());
+            (!buffer.preferred.is_empty()).then(|| (joined, starts.collect()))
+        };
+        problem.buffers.iter().enumerate().filter_map(shifted).collect()
     }
 
     /// Addresses of the problem with repeats.

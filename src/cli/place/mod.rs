@@ -42,7 +42,7 @@ pub(super) fn place(args: &PlaceArgs, output: &Output) -> Result<Exit, CliError>
             line(task, &answer, output)?;
         }
         rows.push(row(task, &answer));
-        unplaced.extend(failure(task, &answer, args.nodes));
+        unplaced.extend(failure(task, &answer));
     }
     if !output.json() {
         let header = ["name", "outcome", "height", "capacity", "bound", "seconds", "checked"];
@@ -80,14 +80,14 @@ impl Answer {
         match self.verdict {
             Verdict::Placed(_) => "placed",
             Verdict::Impossible(_) => "impossible",
-            Verdict::Unknown => "unknown",
+            Verdict::Unknown { .. } => "unknown",
         }
     }
 
     fn height(&self, task: &Task) -> Option<u64> {
         match &self.verdict {
             Verdict::Placed(addresses) => Some(task.height(addresses)),
-            Verdict::Impossible(_) | Verdict::Unknown => None,
+            Verdict::Impossible(_) | Verdict::Unknown { .. } => None,
         }
     }
 }
@@ -123,7 +123,7 @@ fn row(task: &Task, answer: &Answer) -> [String; 7] {
 }
 
 /// Why there are no addresses.
-fn failure(task: &Task, answer: &Answer, nodes: u64) -> Option<CliError> {
+fn failure(task: &Task, answer: &Answer) -> Option<CliError> {
     let capacity = task.capacity();
     let (fullest, live) = task.fullest();
     let room = "fewer or smaller buffers, or more memory (`--capacity`, `free`)";
@@ -131,13 +131,13 @@ fn failure(task: &Task, answer: &Answer, nodes: u64) -> Option<CliError> {
         Verdict::Placed(_) => return None,
         Verdict::Impossible(shortage) => (
             format!("impossible, {}", missing(shortage, capacity)),
-            if shortage.buffer.is_some() {
-                "a smaller buffer, or a larger range for it"
-            } else {
-                room
+            match (shortage.bytes, &shortage.buffer) {
+                (Bytes::Enough, _) => "less in their `forbidden`, or fewer `aliases`",
+                (_, Some(_)) => "a smaller buffer, or a larger range for it",
+                (_, None) => room,
             },
         ),
-        Verdict::Unknown => (
+        Verdict::Unknown { nodes } => (
             format!(
                 "unknown, {nodes} nodes neither found nor ruled out a placement within {capacity} \
                  bytes, of which {live} live at step {fullest}"
@@ -160,6 +160,10 @@ fn missing(shortage: &Shortage, capacity: u64) -> String {
         (Bytes::Over(over), None) => {
             format!("{over} bytes more live in {region} memory at step {step} than it has free")
         }
+        (Bytes::Enough, buffer) => format!(
+            "no address is legal for all buffers that have the one of `{}`",
+            buffer.as_deref().unwrap_or_default()
+        ),
         (Bytes::Spare(spare), _) => format!(
             "every placement within {capacity} bytes is ruled out, though none are missing: \
              {spare} are to spare in {region} memory at step {step}, and no fewer elsewhere"

@@ -29,8 +29,8 @@ pub(super) enum Verdict {
     Placed(Vec<u32>),
     /// Nothing fits, which is proved.
     Impossible(Shortage),
-    /// Nothing was found.
-    Unknown,
+    /// Nothing was found in so many nodes.
+    Unknown { nodes: u64 },
 }
 
 /// Where bytes are missing, or where the fewest are to spare.
@@ -38,17 +38,19 @@ pub(super) struct Shortage {
     pub(super) step: u32,
     pub(super) region: Region,
     pub(super) bytes: Bytes,
-    /// The buffer that does not fit even alone.
+    /// The buffer that does not fit even alone, or with those that have its address.
     pub(super) buffer: Option<String>,
 }
 
-/// How many.
+/// How many bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Bytes {
     /// Too many.
     Over(u64),
     /// To spare, though nothing fits.
     Spare(u64),
+    /// Not to blame: no address is legal for all buffers that have one.
+    Enough,
 }
 
 impl Task {
@@ -111,12 +113,12 @@ impl Task {
             Form::Rectangles { capacity, rectangles } => match rectangles.place(*capacity, nodes) {
                 RectangleOutcome::Placed(offsets) => Verdict::Placed(offsets),
                 RectangleOutcome::Impossible => Verdict::Impossible(self.overfull()),
-                RectangleOutcome::Unknown => Verdict::Unknown,
+                RectangleOutcome::Unknown { nodes } => Verdict::Unknown { nodes },
             },
             Form::Tile { file, problem } => match place_within(problem, nodes) {
                 Outcome::Placed(addresses) => Verdict::Placed(addresses),
                 Outcome::Impossible(proof) => Verdict::Impossible(shortage(file, problem, &proof)),
-                Outcome::Unknown { .. } => Verdict::Unknown,
+                Outcome::Unknown { nodes, .. } => Verdict::Unknown { nodes },
             },
         }
     }
@@ -164,13 +166,14 @@ impl Task {
                 let named = file.buffers.iter().zip(addresses);
                 named.map(|(buffer, address)| (buffer.name.clone(), json!(address))).collect()
             }
-            Verdict::Impossible(_) | Verdict::Unknown => Value::Null,
+            Verdict::Impossible(_) | Verdict::Unknown { .. } => Value::Null,
         };
         let shortage = match verdict {
             Verdict::Impossible(Shortage { step, region, bytes, buffer }) => {
                 let (over, spare) = match bytes {
                     Bytes::Over(over) => (Some(over), None),
                     Bytes::Spare(spare) => (None, Some(spare)),
+                    Bytes::Enough => (None, None),
                 };
                 json!({
                     "step": step,
@@ -180,7 +183,7 @@ impl Task {
                     "buffer": buffer,
                 })
             }
-            Verdict::Placed(_) | Verdict::Unknown => Value::Null,
+            Verdict::Placed(_) | Verdict::Unknown { .. } => Value::Null,
         };
         let granted = match verdict {
             Verdict::Placed(addresses) => {
@@ -189,7 +192,7 @@ impl Task {
                 });
                 Value::Object(granted.collect())
             }
-            Verdict::Impossible(_) | Verdict::Unknown => Value::Null,
+            Verdict::Impossible(_) | Verdict::Unknown { .. } => Value::Null,
         };
         let details = [("addresses", addresses), ("granted", granted), ("shortage", shortage)];
         details.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
@@ -198,6 +201,15 @@ impl Task {
 
 /// What a proof says, with names.
 fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage {
+    let of_buffer = |buffer: usize, bytes: Bytes| {
+        let found = &problem.buffers[buffer];
+        Shortage {
+            step: found.live[0].start,
+            region: found.region,
+            bytes,
+            buffer: Some(file.buffers[buffer].name.clone()),
+        }
+    };
     match proof {
         Proof::Bytes(found) => Shortage {
             step: found.step,
@@ -206,14 +218,9 @@ fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage 
             buffer: None,
         },
         Proof::Alone { buffer, bytes_over } => {
-            let found = &problem.buffers[*buffer];
-            Shortage {
-                step: found.live[0].start,
-                region: found.region,
-                bytes: Bytes::Over((*bytes_over).into()),
-                buffer: Some(file.buffers[*buffer].name.clone()),
-            }
+            of_buffer(*buffer, Bytes::Over((*bytes_over).into()))
         }
+        Proof::NoAddress { buffer } => of_buffer(*buffer, Bytes::Enough),
         Proof::Exhausted { .. } => {
             let tightest = problem.tightest();
             Shortage {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::branch::{Found, Limits};
 use super::items::{Item, Items};
 use super::place::{self, Outcome, Proof};
-use super::problem::Problem;
+use super::problem::{Held, Problem};
 
 /// Bases that are looked at for the price of one node: most break a rule at their first blocks.
 const LOOKS: u64 = 16;
@@ -28,23 +28,20 @@ const LAST_LEAF: u64 = 5_000;
 /// Most second choices of a round; more are all but everything.
 const MOST_SLACK: usize = 64;
 
-/// Places a checked problem within a budget of nodes.
-pub(super) fn place_within(problem: &Problem, budget: u64) -> Outcome {
-    let mut search = Search::new(problem, budget);
-    let outcome = |search: &Search, addresses: &[u32]| {
-        Outcome::Placed(search.item_of.iter().map(|item| addresses[*item]).collect())
-    };
-    if let Some(found) = search.likely(budget) {
-        return outcome(&search, &found);
-    }
-    match search.everything() {
-        Some(found) => outcome(&search, &found),
+/// Places a checked problem within a budget of nodes, with some buffers held to a few addresses; with the
+/// nodes that it took.
+pub(super) fn place_held(problem: &Problem, held: &[Held], budget: u64) -> (Outcome, u64) {
+    let mut search = Search::new(problem, held, budget);
+    let found = search.likely(budget).or_else(|| search.everything());
+    let nodes = budget - search.left / LOOKS;
+    let outcome = match found {
+        Some(found) => Outcome::Placed(search.item_of.iter().map(|item| found[*item]).collect()),
         None if !search.open && place::exact(problem) => {
-            let nodes = budget - search.left / LOOKS;
             Outcome::Impossible(Proof::Exhausted { nodes })
         }
-        None => Outcome::Unknown { buffer: problem.repeats[search.deepest].blocks[0] },
-    }
+        None => Outcome::Unknown { buffer: problem.repeats[search.deepest].blocks[0], nodes },
+    };
+    (outcome, nodes)
 }
 
 /// A repeat in the solver's form.
@@ -106,8 +103,8 @@ struct Search {
 }
 
 impl Search {
-    fn new(problem: &Problem, budget: u64) -> Search {
-        let (items, item_of) = problem.items();
+    fn new(problem: &Problem, held: &[Held], budget: u64) -> Search {
+        let (items, item_of) = problem.items_held(held);
         let row = |(number, repeat): (usize, &super::Repeat)| Row {
             number,
             items: repeat.blocks.iter().map(|block| item_of[*block]).collect(),
