@@ -211,7 +211,8 @@ fn schedule(
             let mut key = exchange::shape(&phase);
             key[0] ^= width as u8;
             if let Some(found) = memo.phase(&key) {
-                // The rows are made anew: at these addresses, and by every rule again.
+                // The rows are made anew for these addresses. Only the shape is compared here; that
+                // every rule is kept, `check` proves from the finished package.
                 tracing::debug!(
                     phase = index,
                     "reused exchange optimization after validating relocated rows"
