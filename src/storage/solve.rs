@@ -39,11 +39,11 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
         .map(|(index, buffer)| (index, buffer.wish()))
         .collect();
     if problem.repeats.is_empty() {
-        return with_wishes(problem, &wishes, budget, &anywhere).0;
+        return with_wishes(problem, &wishes, budget, anywhere).0;
     }
     let joined = Joined::of(problem);
     let share = if joined.exact { budget } else { budget / JOINED };
-    let (outcome, spent) = with_wishes(&joined.problem, &joined.wishes(problem), share, &anywhere);
+    let (outcome, spent) = with_wishes(&joined.problem, &joined.wishes(problem), share, anywhere);
     let in_the_way = match outcome {
         Outcome::Placed(addresses) => return Outcome::Placed(joined.apply(&addresses)),
         Outcome::Impossible(Proof::Alone { .. }) if joined.exact => {
@@ -66,7 +66,7 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
         return Outcome::Unknown { buffer: in_the_way, nodes: spent };
     }
     let left = budget - share - budget / ANYWHERE;
-    match with_wishes(problem, &wishes, left, &strides::place_held).0 {
+    match with_wishes(problem, &wishes, left, strides::place_held).0 {
         Outcome::Unknown { buffer, nodes } => Outcome::Unknown { buffer, nodes: spent + nodes },
         outcome => outcome,
     }
@@ -83,7 +83,7 @@ fn with_wishes(
     problem: &Problem,
     wishes: &[Held],
     budget: u64,
-    search: &dyn Fn(&Problem, &[Held], u64) -> (Outcome, u64),
+    search: impl Fn(&Problem, &[Held], u64) -> (Outcome, u64),
 ) -> (Outcome, u64) {
     let most = budget / WISH;
     let mut spent = 0;
@@ -137,7 +137,7 @@ mod tests {
                 let unknown = Outcome::Unknown { buffer: 0, nodes };
                 if held.is_empty() { (placed, nodes / 2) } else { (unknown, nodes) }
             };
-            let (outcome, spent) = with_wishes(&Problem::default(), &wishes, 1000, &search);
+            let (outcome, spent) = with_wishes(&Problem::default(), &wishes, 1000, search);
             assert_eq!(outcome, Outcome::Placed(vec![]));
             let given = given.into_inner();
             assert_eq!((given[0], given[1], given.len()), (100, 900, count + 2));
