@@ -45,6 +45,15 @@ pub enum Proof {
         /// Bytes beyond the largest place that it could have.
         bytes_over: u32,
     },
+    /// Blocks that can lie in one range only do not fit even alone.
+    Repeat {
+        /// Its index.
+        repeat: usize,
+        /// Bytes from its first block's start to its last one's end.
+        bytes: u32,
+        /// Bytes beyond the largest place that it could have.
+        bytes_over: u32,
+    },
     /// Each of the buffers with one address has a place alone, but no address is legal for all.
     NoAddress {
         /// The first of them.
