@@ -359,6 +359,49 @@ fn an_impossible_tile_says_where_and_by_how_much() {
     }
 }
 
+/// What is said of an impossible tile with these free ranges and fields.
+fn told(free: &serde_json::Value, fields: &serde_json::Value) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut problem = fields.clone();
+    problem["format"] = "ipu-tune/placement@1".into();
+    problem["free"] = free.clone();
+    fs::write(folder.path().join("t.json"), problem.to_string()).unwrap();
+    let refused = run(folder.path(), &["t.json"]);
+    assert_eq!(code(&refused), 3, "{}", stderr(&refused));
+    stderr(&refused)
+}
+
+#[test]
+fn a_repeat_that_is_too_long_and_elements_that_are_short_are_named() {
+    let buffer =
+        |name: &str, size: u32| serde_json::json!({"name": name, "size": size, "live": [[0, 2]]});
+    let same = ["a", "b", "c"].map(|name| buffer(name, 128)).to_vec();
+    let blocks = serde_json::json!({
+        "buffers": same,
+        "repeats": [{"blocks": ["a", "b", "c"], "stride": 128}],
+    });
+    let repeat = told(&serde_json::json!([[360_448, 360_704], [393_216, 393_472]]), &blocks);
+    let words =
+        "the repeat of `a` takes 384 bytes from the first of its 3 blocks to the last, 128 more";
+    assert!(repeat.contains(words), "{repeat}");
+
+    let pair = serde_json::json!({
+        "buffers": [buffer("c", 8), buffer("a", 16), buffer("b", 16)], "apart": [["a", "b"]],
+    });
+    let short = told(&serde_json::json!([[360_448, 376_832]]), &pair);
+    let words = "`a` and `b` may share no memory element, and have no places in different ones";
+    assert!(short.contains(words) && short.contains("hint: fewer pairs in `apart`"), "{short}");
+
+    // Any two have places in two elements, three have not.
+    let three = serde_json::json!({
+        "buffers": [buffer("a", 16), buffer("b", 16), buffer("c", 16)],
+        "apart": [["a", "b"], ["b", "c"], ["a", "c"]],
+    });
+    let short = told(&serde_json::json!([[360_448, 393_216]]), &three);
+    let words = "ruled out by pairs that may share no memory element: without `apart` there is one";
+    assert!(short.contains(words), "{short}");
+}
+
 #[test]
 fn repeats_lie_at_one_stride_and_the_answer_says_which_wishes_were_granted() {
     let folder = tempfile::tempdir().unwrap();

@@ -633,3 +633,22 @@ fn every_rule_of_a_placement_file_is_checked() {
     assert_eq!(broken(&[(5, 500_000)]), ["`a` and `view` have two addresses"]);
     assert_eq!(file.misplaced(&good[1..])[0].to_string(), "5 addresses for 6 buffers");
 }
+
+/// Every buffer in one place, linked as a tree: the checker follows the links once, not for every pair.
+#[test]
+fn many_aliases_are_one_place_to_the_checker_too() {
+    let count = 1500;
+    let buffer = |index: usize| format!(r#"{{"name": "{index}", "size": 64, "live": [[0, 2]]}}"#);
+    let list = |items: Vec<String>| items.join(", ");
+    let text = format!(
+        r#"{{"format": "ipu-tune/placement@1", "free": [[491520, 491584]], "buffers": [{}], "aliases": [{}]}}"#,
+        list((0..count).map(buffer).collect()),
+        list((1..count).map(|index| format!(r#"["{}", "{index}"]"#, index / 2)).collect()),
+    );
+    let (file, problem) = PlacementFile::from_json(&text).unwrap();
+    assert_eq!(place(&problem), Outcome::Placed(vec![491_520; count]));
+    assert_eq!(file.misplaced(&vec![491_520; count]), []);
+    let mut moved = vec![491_520; count];
+    moved[count - 1] = 491_521;
+    assert_eq!(file.misplaced(&moved).len(), 2, "outside free memory, and a second address");
+}

@@ -340,6 +340,47 @@ fn strides_and_wishes_of_a_file_are_checked_by_its_own_rules() {
     assert_eq!(file.buffers[0].is_granted(500_000), None);
 }
 
+#[test]
+fn a_wish_that_no_address_grants_is_refused() {
+    let read = |rules: &str| {
+        let text = format!(
+            r#"{{"format": "ipu-tune/placement@1", "free": [[491520, 491584], [507904, 540672]],
+                "buffers": [{{"name": "a", "size": 60, "tail": 4, "live": [[0, 2]], {rules}}}]}}"#
+        );
+        PlacementFile::from_json(&text)
+    };
+    let refused = |rules: &str, why: &str| {
+        let error = read(rules).unwrap_err();
+        let words = format!("buffer `a` can lie in none of its preferred ranges: {why}");
+        assert!(error.to_string().contains(&words), "{error}");
+        assert!(error.hint().contains("`preferred`"));
+    };
+    refused(r#""preferred": [[508000, 508063]]"#, "all are shorter");
+    refused(r#""preferred": [[491521, 507967]]"#, "none has room for it inside one of the `free`");
+    refused(
+        r#""preferred": [[524225, 530000]], "region": "standard""#,
+        "none has room for it in its region",
+    );
+    refused(
+        r#""preferred": [[508000, 508100]], "forbidden": [[508040, 508041]]"#,
+        "none has room for it beside what is `forbidden`",
+    );
+    refused(
+        r#""preferred": [[508033, 508127]], "alignment": 64"#,
+        "none has room for it at a multiple of its `alignment`",
+    );
+    for granted in [
+        r#""preferred": [[508000, 508064]]"#,
+        r#""preferred": [[508032, 508064], [508000, 508032]]"#,
+        r#""preferred": [[500000, 500001], [491520, 491584]], "alignment": 64"#,
+        r#""preferred": [[524224, 530000]], "region": "standard""#,
+    ] {
+        read(granted).unwrap();
+    }
+    // A buffer without any place says so, not that its wish is to blame.
+    read(r#""preferred": [[508000, 508001]], "forbidden": [[311296, 950272]]"#).unwrap();
+}
+
 /// Bytes of all repeats without gaps used: each from its first block's start to its last one's end.
 fn joined_bytes(problem: &Problem) -> u32 {
     let length = |repeat: &Repeat| {

@@ -64,6 +64,12 @@ pub(super) fn shortage(items: &Items) -> Option<Shortage> {
     })
 }
 
+/// Whether some range is too small for the items that may lie nowhere else.
+pub(super) fn is_overfull(items: &Items, range: &Range<u32>) -> bool {
+    let mut loads = loads(items, (Region::Either, range.clone()));
+    loads.any(|load| load.over().is_some())
+}
+
 impl Problem {
     /// Where the fewest bytes are to spare: if a placement is ruled out though no bytes are missing,
     /// the place to look at. All memory if there are no buffers.

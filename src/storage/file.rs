@@ -152,6 +152,9 @@ pub enum PlacementError {
          interleaved"
     )]
     Regions { a: String, b: String },
+    /// A wish that cannot be granted even if no other buffer is there.
+    #[error("buffer `{name}` can lie in none of its preferred ranges: {why}")]
+    Wish { name: String, why: &'static str },
     /// Free ranges that overlap or leave tile memory.
     #[error("`free`: {}", words(.what))]
     Free { what: ProblemError },
@@ -212,6 +215,9 @@ impl PlacementError {
                 "take the pair out of `apart`, or an alias between the two out of `aliases`"
             }
             PlacementError::Regions { .. } => "one `region` for both, or no alias between them",
+            PlacementError::Wish { .. } => {
+                "a `preferred` range where the buffer may lie, or none: ranges are `[start, end]`"
+            }
             PlacementError::Free { .. } => {
                 "`free` holds `[start, end]` inside tile memory, 311296 to 950272, ascending"
             }
@@ -289,6 +295,11 @@ impl PlacementFile {
         };
         problem.check().map_err(|what| self.named(what))?;
         self.regions_agree(&problem)?;
+        for (index, buffer) in problem.buffers.iter().enumerate() {
+            if let Some(why) = problem.wish_fault(buffer) {
+                return Err(PlacementError::Wish { name: self.name(index), why });
+            }
+        }
         Ok(problem)
     }
 

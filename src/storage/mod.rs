@@ -7,6 +7,7 @@
 //! Absent on purpose: what is in the buffers, and when exactly inside a step they are used.
 
 mod answers;
+mod apart;
 mod bounds;
 mod branch;
 mod compact;
@@ -30,6 +31,7 @@ mod tiles;
 pub mod verify;
 
 pub use answers::Answers;
+pub use apart::Crowded;
 pub use bounds::Load;
 pub use picture::tile_to_svg;
 pub use place::{Outcome, Proof};

@@ -11,7 +11,7 @@ use std::ops::Range;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::bounds::shortage;
+use super::bounds::{is_overfull, shortage};
 use super::branch::{Found, Limits, Rule, Search};
 use super::items::{Items, largest};
 use super::problem::{Buffer, Held, Problem, Shortage};
@@ -42,6 +42,15 @@ pub enum Proof {
     Alone {
         /// Its index.
         buffer: usize,
+        /// Bytes beyond the largest place that it could have.
+        bytes_over: u32,
+    },
+    /// Blocks that can lie in one range only do not fit even alone.
+    Repeat {
+        /// Its index.
+        repeat: usize,
+        /// Bytes from its first block's start to its last one's end.
+        bytes: u32,
         /// Bytes beyond the largest place that it could have.
         bytes_over: u32,
     },
@@ -144,6 +153,9 @@ pub(super) fn place_held(problem: &Problem, held: &[Held], limits: Limits<'_>) -
     if let Some(shortage) = shortage(&items) {
         return (Outcome::Impossible(Proof::Bytes(shortage)), 0);
     }
+    if is_crowded(&items, held, &item_of) {
+        return (Outcome::Unknown { buffer: 0, nodes: 0 }, 0);
+    }
     let (found, nodes) = solve(&items, limits);
     let outcome = match found {
         Found::Placed(found) => Outcome::Placed(item_of.iter().map(|item| found[*item]).collect()),
@@ -152,6 +164,18 @@ pub(super) fn place_held(problem: &Problem, held: &[Held], limits: Limits<'_>) -
         Found::Unknown(item) => Outcome::Unknown { buffer: first(item), nodes },
     };
     (outcome, nodes)
+}
+
+/// Whether what is held to a few addresses is too much for them: bytes tell sooner than a search.
+fn is_crowded(items: &Items, held: &[Held], item_of: &[usize]) -> bool {
+    let around = |(buffer, _): &Held| {
+        let ranges = &items.items[item_of[*buffer]].ranges;
+        Some(ranges.first()?.start..ranges.last()?.end)
+    };
+    let mut around: Vec<Range<u32>> = held.iter().filter_map(around).collect();
+    around.sort_unstable_by_key(|range| (range.start, range.end));
+    around.dedup();
+    around.iter().any(|range| is_overfull(items, range))
 }
 
 /// Why buffers with one address have none even alone: the largest that has no place, or, if each has

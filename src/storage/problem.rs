@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
-use super::items::{Item, Items};
+use super::items::{Item, Items, largest};
 use super::ranges::{intersection, ranges_at, starts, union, without};
 use super::repeats::{Repeat, RepeatRule};
 
@@ -283,6 +283,32 @@ impl Problem {
         ranges.retain(|range| !range.is_empty());
         buffer.forbidden.iter().for_each(|hole| ranges = without(&ranges, hole));
         ranges
+    }
+
+    /// Why a buffer can lie in none of its preferred ranges, though it has a place elsewhere.
+    pub(super) fn wish_fault(&self, buffer: &Buffer) -> Option<&'static str> {
+        let Buffer { size, alignment, .. } = *buffer;
+        let allowed = self.ranges_of(buffer);
+        if buffer.preferred.is_empty() || largest(&allowed, alignment) < size {
+            return None;
+        }
+        let wish = buffer.wish();
+        let left = |ranges: &[Range<u32>]| intersection(&wish, &starts(ranges, size));
+        let in_region = self.ranges_of(&Buffer { forbidden: vec![], ..buffer.clone() });
+        let legal = left(&allowed);
+        if wish.is_empty() {
+            Some("all are shorter than it is with its tail")
+        } else if left(&self.free).is_empty() {
+            Some("none has room for it inside one of the `free` ranges")
+        } else if left(&in_region).is_empty() {
+            Some("none has room for it in its region")
+        } else if legal.is_empty() {
+            Some("none has room for it beside what is `forbidden`")
+        } else if largest(&ranges_at(&legal, size), alignment) < size {
+            Some("none has room for it at a multiple of its `alignment`")
+        } else {
+            None
+        }
     }
 
     /// Ranges one of which has to hold the largest of buffers with one address: the rules of each hold

@@ -377,9 +377,9 @@ impl Tile<'_> {
                 bytes_over: shortage.bytes_over,
                 step: shortage.step,
             },
-            Outcome::Impossible(Proof::NoAddress { .. } | Proof::Exhausted { .. }) => {
-                Failure::Proved { tightest: self.problem(free).tightest() }
-            }
+            Outcome::Impossible(
+                Proof::NoAddress { .. } | Proof::Repeat { .. } | Proof::Exhausted { .. },
+            ) => Failure::Proved { tightest: self.problem(free).tightest() },
             Outcome::Impossible(Proof::Alone { buffer, bytes_over }) => {
                 Failure::Alone { buffer: self.pieces[*buffer].0, bytes_over: *bytes_over }
             }

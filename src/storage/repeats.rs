@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use super::place::Proof;
 use super::problem::{Buffer, Held, Problem, Region};
 use super::ranges::union;
 
@@ -207,6 +208,24 @@ impl Joined {
     /// Addresses of the problem with repeats.
     pub(super) fn apply(&self, addresses: &[u32]) -> Vec<u32> {
         self.places.iter().map(|(joined, offset)| addresses[*joined] + offset).collect()
+    }
+
+    /// What a proof about the joined problem says of the one with repeats: those come first, in order.
+    pub(super) fn proof(&self, proof: Proof) -> Proof {
+        let repeats =
+            self.places.iter().filter(|(_, offset)| *offset > 0).map(|(joined, _)| joined);
+        let is_repeat = |buffer| repeats.clone().any(|repeat| *repeat == buffer);
+        match proof {
+            Proof::Alone { buffer, bytes_over } if is_repeat(buffer) => {
+                let bytes = self.problem.buffers[buffer].size;
+                Proof::Repeat { repeat: buffer, bytes, bytes_over }
+            }
+            Proof::Alone { buffer, bytes_over } => {
+                Proof::Alone { buffer: self.first(buffer), bytes_over }
+            }
+            Proof::NoAddress { buffer } => Proof::NoAddress { buffer: self.first(buffer) },
+            other => other,
+        }
     }
 
     /// A buffer of the problem with repeats that is in a joined one.

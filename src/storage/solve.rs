@@ -46,10 +46,9 @@ pub fn place_within(problem: &Problem, budget: u64) -> Outcome {
     let (outcome, spent) = with_wishes(&joined.problem, &joined.wishes(problem), share, anywhere);
     let in_the_way = match outcome {
         Outcome::Placed(addresses) => return Outcome::Placed(joined.apply(&addresses)),
-        Outcome::Impossible(Proof::Alone { .. }) if joined.exact => {
-            return Outcome::Impossible(Proof::Exhausted { nodes: 0 });
+        Outcome::Impossible(proof) if joined.exact => {
+            return Outcome::Impossible(joined.proof(proof));
         }
-        Outcome::Impossible(proof) if joined.exact => return Outcome::Impossible(proof),
         Outcome::Unknown { buffer, .. }
         | Outcome::Impossible(Proof::Alone { buffer, .. } | Proof::NoAddress { buffer }) => {
             joined.first(buffer)

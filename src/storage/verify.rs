@@ -1,7 +1,7 @@
 //! What is wrong with the addresses of a placement file, by the rules of the file itself: it knows
 //! neither the solver nor the form that the solver works on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{FileBuffer, FileRepeat, PlacementFile};
 use super::problem::Region;
@@ -58,22 +58,28 @@ impl PlacementFile {
         for (buffer, address) in self.buffers.iter().zip(addresses) {
             self.alone(buffer, *address, &mut found);
         }
-        for (index, buffer) in self.buffers.iter().enumerate() {
-            for (earlier, other) in self.buffers[..index].iter().enumerate() {
-                let pair = [(other, addresses[earlier]), (buffer, addresses[index])];
-                self.together(pair, &mut found);
+        let linked = Linked::of(self);
+        for index in 0..self.buffers.len() {
+            for earlier in 0..index {
+                self.together([earlier, index], addresses, &linked, &mut found);
             }
         }
         for repeat in &self.repeats {
-            self.at_one_stride(repeat, addresses, &mut found);
+            self.at_one_stride(repeat, addresses, &linked, &mut found);
         }
         found
     }
 
     /// What the blocks of a repeat need: the given stride, or that of the first two.
-    fn at_one_stride(&self, repeat: &FileRepeat, addresses: &[u32], found: &mut Vec<Misplaced>) {
+    fn at_one_stride(
+        &self,
+        repeat: &FileRepeat,
+        addresses: &[u32],
+        linked: &Linked<'_>,
+        found: &mut Vec<Misplaced>,
+    ) {
         let blocks = repeat.blocks.iter().filter_map(|name| {
-            let index = self.buffers.iter().position(|buffer| buffer.name == *name)?;
+            let index = *linked.numbers.get(name.as_str())?;
             Some((&self.buffers[index], addresses[index]))
         });
         let blocks: Vec<(&FileBuffer, u32)> = blocks.collect();
@@ -124,13 +130,16 @@ impl PlacementFile {
     }
 
     /// What two buffers need of each other.
-    fn together(&self, [a, b]: [(&FileBuffer, u32); 2], found: &mut Vec<Misplaced>) {
-        let is_in = |list: &[[String; 2]]| {
-            let one = [&a.0.name, &b.0.name];
-            list.iter().any(|[x, y]| one == [x, y] || one == [y, x])
-        };
+    fn together(
+        &self,
+        pair: [usize; 2],
+        addresses: &[u32],
+        linked: &Linked<'_>,
+        found: &mut Vec<Misplaced>,
+    ) {
+        let [a, b] = pair.map(|index| (&self.buffers[index], addresses[index]));
         let names = || (a.0.name.clone(), b.0.name.clone());
-        if is_in(&self.aliases) && a.1 != b.1 {
+        if linked.aliases.contains(&pair) && a.1 != b.1 {
             let (a, b) = names();
             found.push(Misplaced::Alias { a, b });
         }
@@ -138,11 +147,12 @@ impl PlacementFile {
         let ((start_a, end_a), (start_b, end_b)) = (extent(a.0, a.1), extent(b.0, b.1));
         let alone = a.0.untouched || b.0.untouched;
         let overlap = start_a < end_b && start_b < end_a;
-        if (at_once || alone) && overlap && !self.share_a_place(&a.0.name, &b.0.name) {
+        let one_place = linked.places[pair[0]] == linked.places[pair[1]];
+        if (at_once || alone) && overlap && !one_place {
             let (a, b) = names();
             found.push(Misplaced::Overlap { a, b });
         }
-        if at_once && is_in(&self.apart) {
+        if at_once && linked.apart.contains(&pair) {
             let touched = |(start, end): (u64, u64)| -> BTreeSet<u8> {
                 let (start, length) = (start.try_into(), (end - start).try_into());
                 let (start, length) = (start.unwrap_or(u32::MAX), length.unwrap_or(0));
@@ -154,21 +164,38 @@ impl PlacementFile {
             }
         }
     }
+}
 
-    /// Whether aliases lead from one buffer to the other.
-    fn share_a_place(&self, a: &str, b: &str) -> bool {
-        let mut reached = BTreeSet::from([a]);
-        loop {
-            let before = reached.len();
-            for [x, y] in &self.aliases {
-                if reached.contains(x.as_str()) || reached.contains(y.as_str()) {
-                    reached.extend([x.as_str(), y.as_str()]);
-                }
-            }
-            if reached.contains(b) || reached.len() == before {
-                return reached.contains(b);
-            }
+/// The pairs of a file, by the numbers of its buffers.
+struct Linked<'a> {
+    /// Buffers by name.
+    numbers: BTreeMap<&'a str, usize>,
+    /// The lower number first.
+    aliases: BTreeSet<[usize; 2]>,
+    apart: BTreeSet<[usize; 2]>,
+    /// For every buffer one that aliases lead to, the same for all that have its address.
+    places: Vec<usize>,
+}
+
+impl Linked<'_> {
+    fn of(file: &PlacementFile) -> Linked<'_> {
+        let names = file.buffers.iter().map(|buffer| buffer.name.as_str());
+        let numbers: BTreeMap<&str, usize> = names.zip(0..).collect();
+        let pairs = |list: &[[String; 2]]| -> BTreeSet<[usize; 2]> {
+            let number = |name: &String| numbers.get(name.as_str()).copied();
+            let pair = |[a, b]: &[String; 2]| {
+                let (a, b) = (number(a)?, number(b)?);
+                Some([a.min(b), a.max(b)])
+            };
+            list.iter().filter_map(pair).collect()
+        };
+        let (aliases, apart) = (pairs(&file.aliases), pairs(&file.apart));
+        let mut places: Vec<usize> = (0..file.buffers.len()).collect();
+        for [a, b] in &aliases {
+            let (kept, other) = (places[*a], places[*b]);
+            places.iter_mut().filter(|place| **place == other).for_each(|place| *place = kept);
         }
+        Linked { numbers, aliases, apart, places }
     }
 }
 

@@ -131,10 +131,18 @@ fn failure(task: &Task, answer: &Answer) -> Option<CliError> {
         Verdict::Placed(_) => return None,
         Verdict::Impossible(shortage) => (
             format!("impossible, {}", missing(shortage, capacity)),
-            match (shortage.bytes, &shortage.buffer) {
-                (Bytes::Enough, _) => "less in their `forbidden`, or fewer `aliases`",
-                (_, Some(_)) => "a smaller buffer, or a larger range for it",
-                (_, None) => room,
+            match shortage {
+                Shortage { bytes: Bytes::Enough, .. } => {
+                    "less in their `forbidden`, or fewer `aliases`"
+                }
+                Shortage { blocks: Some(_), .. } => {
+                    "fewer or smaller blocks, or a larger range for them"
+                }
+                Shortage { buffer: Some(_), .. } => "a smaller buffer, or a larger range for it",
+                Shortage { apart: Some(_), .. } => {
+                    "fewer pairs in `apart`, or `free` ranges in more memory elements"
+                }
+                _ => room,
             },
         ),
         Verdict::Unknown { nodes } => (
@@ -150,21 +158,34 @@ fn failure(task: &Task, answer: &Answer) -> Option<CliError> {
 
 /// Which bytes are missing where, or where the fewest are to spare.
 fn missing(shortage: &Shortage, capacity: u64) -> String {
-    let Shortage { step, region, bytes, buffer } = shortage;
+    let Shortage { step, region, bytes, buffer, blocks, apart } = shortage;
     let region = region.name();
-    match (bytes, buffer) {
-        (Bytes::Over(over), Some(buffer)) => format!(
+    let buffer = buffer.as_deref().unwrap_or_default();
+    match (bytes, blocks, apart) {
+        (Bytes::Over(over), Some((count, bytes)), _) => format!(
+            "the repeat of `{buffer}` takes {bytes} bytes from the first of its {count} blocks to the \
+             last, {over} more than its largest place in {region} memory"
+        ),
+        (Bytes::Over(over), None, _) if !buffer.is_empty() => format!(
             "buffer `{buffer}` of step {step} is {over} bytes larger than its largest place in \
              {region} memory"
         ),
-        (Bytes::Over(over), None) => {
+        (Bytes::Over(over), None, _) => {
             format!("{over} bytes more live in {region} memory at step {step} than it has free")
         }
-        (Bytes::Enough, buffer) => format!(
-            "no address is legal for all buffers that have the one of `{}`",
-            buffer.as_deref().unwrap_or_default()
+        (Bytes::Enough, ..) => {
+            format!("no address is legal for all buffers that have the one of `{buffer}`")
+        }
+        (Bytes::Spare(_), _, Some(Some([a, b]))) => format!(
+            "`{a}` and `{b}` may share no memory element, and have no places in different ones within \
+             {capacity} bytes"
         ),
-        (Bytes::Spare(spare), _) => format!(
+        (Bytes::Spare(spare), _, Some(None)) => format!(
+            "every placement within {capacity} bytes is ruled out by pairs that may share no memory \
+             element: without `apart` there is one, and {spare} bytes are to spare in {region} memory \
+             at step {step}"
+        ),
+        (Bytes::Spare(spare), _, None) => format!(
             "every placement within {capacity} bytes is ruled out, though none are missing: \
              {spare} are to spare in {region} memory at step {step}, and no fewer elsewhere"
         ),

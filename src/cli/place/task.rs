@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::storage::file::PlacementFile;
 use crate::storage::rectangles::{RectangleOutcome, Rectangles};
-use crate::storage::{Outcome, Problem, Proof, Region, place_within};
+use crate::storage::{Crowded, Outcome, Problem, Proof, Region, place_within};
 
 use super::super::error::CliError;
 
@@ -38,8 +38,13 @@ pub(super) struct Shortage {
     pub(super) step: u32,
     pub(super) region: Region,
     pub(super) bytes: Bytes,
-    /// The buffer that does not fit even alone, or with those that have its address.
+    /// The buffer that does not fit even alone, with those that have its address, or as the first block
+    /// of its repeat.
     pub(super) buffer: Option<String>,
+    /// The blocks of its repeat, and the bytes that they take together.
+    pub(super) blocks: Option<(usize, u32)>,
+    /// Memory elements are what is short: for a pair of buffers, or for all pairs together.
+    pub(super) apart: Option<Option<[String; 2]>>,
 }
 
 /// How many bytes.
@@ -131,7 +136,7 @@ impl Task {
         } else {
             Bytes::Spare(capacity - live)
         };
-        Shortage { step, region: Region::Either, bytes, buffer: None }
+        Shortage { step, region: Region::Either, bytes, buffer: None, blocks: None, apart: None }
     }
 
     /// What is wrong with addresses, by rules that know nothing of how they were found.
@@ -169,7 +174,7 @@ impl Task {
             Verdict::Impossible(_) | Verdict::Unknown { .. } => Value::Null,
         };
         let shortage = match verdict {
-            Verdict::Impossible(Shortage { step, region, bytes, buffer }) => {
+            Verdict::Impossible(Shortage { step, region, bytes, buffer, .. }) => {
                 let (over, spare) = match bytes {
                     Bytes::Over(over) => (Some(over), None),
                     Bytes::Spare(spare) => (None, Some(spare)),
@@ -201,34 +206,41 @@ impl Task {
 
 /// What a proof says, with names.
 fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage {
-    let of_buffer = |buffer: usize, bytes: Bytes| {
+    let name = |buffer: usize| file.buffers[buffer].name.clone();
+    let of_all = |step, region, bytes| Shortage {
+        step,
+        region,
+        bytes,
+        buffer: None,
+        blocks: None,
+        apart: None,
+    };
+    let of_buffer = |buffer: usize, bytes| {
         let found = &problem.buffers[buffer];
-        Shortage {
-            step: found.live[0].start,
-            region: found.region,
-            bytes,
-            buffer: Some(file.buffers[buffer].name.clone()),
-        }
+        let buffer = Some(name(buffer));
+        Shortage { buffer, ..of_all(found.live[0].start, found.region, bytes) }
     };
     match proof {
-        Proof::Bytes(found) => Shortage {
-            step: found.step,
-            region: found.region,
-            bytes: Bytes::Over(found.bytes_over.into()),
-            buffer: None,
-        },
+        Proof::Bytes(found) => {
+            of_all(found.step, found.region, Bytes::Over(found.bytes_over.into()))
+        }
         Proof::Alone { buffer, bytes_over } => {
             of_buffer(*buffer, Bytes::Over((*bytes_over).into()))
+        }
+        Proof::Repeat { repeat, bytes, bytes_over } => {
+            let blocks = &problem.repeats[*repeat].blocks;
+            let over = Bytes::Over((*bytes_over).into());
+            Shortage { blocks: Some((blocks.len(), *bytes)), ..of_buffer(blocks[0], over) }
         }
         Proof::NoAddress { buffer } => of_buffer(*buffer, Bytes::Enough),
         Proof::Exhausted { .. } => {
             let tightest = problem.tightest();
-            Shortage {
-                step: tightest.step,
-                region: tightest.region,
-                bytes: Bytes::Spare(tightest.spare_bytes()),
-                buffer: None,
-            }
+            let apart = problem.crowded().map(|crowded| match crowded {
+                Crowded::Pair(a, b) => Some([name(a), name(b)]),
+                Crowded::Pairs => None,
+            });
+            let spare = Bytes::Spare(tightest.spare_bytes());
+            Shortage { apart, ..of_all(tightest.step, tightest.region, spare) }
         }
     }
 }
