@@ -89,11 +89,11 @@ impl Loads {
             chain: 0,
             selected: vec![0; (tiles * tiles).div_ceil(64)],
         };
-        let waits = Waits::new(narrow, wide);
+        let chains = Chains::new(narrow, wide);
         for index in 0..narrow.len() {
             let job = narrow.job(index);
             let other = wide.job(index);
-            let wait = waits.of(index);
+            let wait = chains.of(index);
             if narrow.has_waits() {
                 let horizon = wait.horizon(job).min(wait.horizon(other));
                 loads.chain = loads.chain.max(horizon);
@@ -191,14 +191,14 @@ impl Wait {
 }
 
 /// The waits of all jobs; none if no job waits.
-struct Waits(Vec<Wait>);
+struct Chains(Vec<Wait>);
 
-impl Waits {
+impl Chains {
     /// The longest paths: jobs only wait for earlier ones, so one way through them gives what comes
     /// before each, and one way back what comes after it. Each job has the width that is done first.
-    fn new(narrow: &Jobs, wide: &Jobs) -> Waits {
+    fn new(narrow: &Jobs, wide: &Jobs) -> Chains {
         if !narrow.has_waits() {
-            return Waits(vec![]);
+            return Chains(vec![]);
         }
         let mut waits = vec![Wait::default(); narrow.len()];
         let least =
@@ -216,7 +216,7 @@ impl Waits {
                 waits[earlier].after = waits[earlier].after.max(whole);
             }
         }
-        Waits(waits)
+        Chains(waits)
     }
 
     fn of(&self, index: usize) -> Wait {

@@ -16,6 +16,8 @@
 //! phases have messages moved about where the last one is held up. Transfers are all
 //! 32-bit, all 64-bit where they can be, or 64-bit only where an endpoint needs it.
 //!
+//! Transfers whose words go on where others end, at the sender and at every receiver, are one message.
+//!
 //! A phase of which few transfers changed can take over the schedule that it had: [`reschedule`].
 //!
 //! Of two schedules the one that ends first is taken; with full effort, of equals the one with the

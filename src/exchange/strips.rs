@@ -12,8 +12,8 @@ use super::place::Tiles;
 /// Events of a word.
 const WORD: u32 = u64::BITS;
 
-/// Events of messages that, all alike, are placed faster between intervals: of 12 in half the time, of
-/// 2 they take more than twice as long.
+/// Events from which on messages that are all alike are placed faster between intervals, of which they
+/// leave few.
 const LONG: u32 = 8;
 
 /// What is taken in 64 events of a tile, one bit each.
