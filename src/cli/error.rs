@@ -1,5 +1,6 @@
 //! Errors of all modules, each with its exit code and hint.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::device::DeviceError;
@@ -72,8 +73,8 @@ pub(super) enum CliError {
     Origin { path: PathBuf, what: String },
     #[error("`{}` has no tile {tile}", path.display())]
     NoTile { path: PathBuf, tile: u16, tiles: u16 },
-    #[error("`--out {}` would overwrite the {what}", path.display())]
-    Overwrites { path: PathBuf, what: &'static str },
+    #[error("`{option} {}` would overwrite the {what}", path.display())]
+    Overwrites { option: &'static str, path: PathBuf, what: &'static str, instead: &'static str },
     #[error("exchange instance `{name}`: {what}")]
     Schedule { name: String, what: String },
     #[error("cannot read `{}`", path.display())]
@@ -86,12 +87,14 @@ pub(super) enum CliError {
     SurplusCapacity { path: PathBuf },
     #[error("`{}`: no capacity", path.display())]
     NoCapacity { path: PathBuf },
+    #[error("`{}`: a capacity of {found} bytes is too large, {} is the most", path.display(), u32::MAX)]
+    LargeCapacity { path: PathBuf, found: String },
     #[error("`{option}` with {files} files")]
     OneFile { option: &'static str, files: usize },
     #[error("`--rows` or `--row-bytes` with `--timing n0`, which has no rows")]
     NoRows,
     #[error("cannot place `{}`: {what}", path.display())]
-    Unplaced { path: PathBuf, what: String, hint: &'static str },
+    Unplaced { path: PathBuf, what: String, hint: String },
     #[error("the placement of `{}` is wrong: {what}", path.display())]
     WrongPlacement { path: PathBuf, what: String },
 }
@@ -133,6 +136,8 @@ impl CliError {
             CliError::Model(error) => error.hint(),
             CliError::Plan(error) => error.hint(),
             CliError::Space(error) => error.hint(),
+            CliError::Package(error) => error.hint(),
+            CliError::Unreadable { source, .. } => Some(readable(source).to_owned()),
             CliError::Store(error) => error.hint(),
             CliError::Journal(_) => Some(
                 "everything up to the round before is safe; the same command resumes".to_owned(),
@@ -140,7 +145,9 @@ impl CliError {
             CliError::Unwritable { .. } => {
                 Some("choose another place with `--output PATH`".to_owned())
             }
-            CliError::Overwrites { .. } => Some("choose another place for the page".to_owned()),
+            CliError::Overwrites { instead, .. } => {
+                Some(format!("choose another place for the {instead}"))
+            }
             CliError::Infeasible { .. } => {
                 Some("more tiles, a smaller model, or a longer `--budget` may help".to_owned())
             }
@@ -155,9 +162,13 @@ impl CliError {
             CliError::NoCapacity { .. } => {
                 Some("`--capacity N`, or a name such as `NAME.1048576.csv`".to_owned())
             }
+            CliError::LargeCapacity { .. } => Some(format!(
+                "`--capacity N` with at most {}, or a smaller number in the name",
+                u32::MAX
+            )),
             CliError::OneFile { .. } => Some("one FILE at a time can be written".to_owned()),
             CliError::NoRows => Some("`--timing exact`".to_owned()),
-            CliError::Unplaced { hint, .. } => Some((*hint).to_owned()),
+            CliError::Unplaced { hint, .. } => Some(hint.clone()),
             CliError::TooLarge { .. } => Some("more `--tiles`, or a smaller model".to_owned()),
             CliError::NoTile { tiles, .. } => {
                 Some(format!("its tiles have the numbers 0 to {}", tiles.saturating_sub(1)))
@@ -167,5 +178,16 @@ impl CliError {
             }
             _ => None,
         }
+    }
+}
+
+/// What makes a text file readable.
+fn readable(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::NotFound => "the path of a file that exists",
+        ErrorKind::PermissionDenied => "a file that you may read",
+        ErrorKind::IsADirectory => "the path of a file, not of a folder",
+        ErrorKind::InvalidData => "a text file in UTF-8",
+        _ => "the path of a text file that can be read",
     }
 }

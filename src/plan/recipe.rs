@@ -193,7 +193,7 @@ fn is_false(decision: &bool) -> bool {
     !decision
 }
 
-/// Which of a tile's buffers are placed first.
+/// Which buffers the placer is asked to put into different memory elements.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
