@@ -246,7 +246,8 @@ pub(super) struct PlaceArgs {
     /// Bytes to place rows of a CSV file into [default: N if the file is called `NAME.N.csv`]
     #[arg(long, value_name = "N")]
     pub(super) capacity: Option<u32>,
-    /// Nodes of all searches for a file before they give up, those for preferred ranges among them
+    /// Nodes of all searches for a file before they give up, those for preferred ranges among them;
+    /// one of a problem with very many buffers counts as several
     #[arg(long, value_name = "N", default_value_t = BUDGET)]
     pub(super) nodes: u64,
     /// Write the file again with an `offset` column, or with every buffer's `address`; one FILE only

@@ -230,5 +230,17 @@ fn live_at_once(a: &FileBuffer, b: &FileBuffer) -> bool {
         // The other lives at some step, or through all of them too.
         return true;
     }
-    a.live.iter().any(|[from, to]| b.live.iter().any(|[start, end]| from < end && start < to))
+    // Both ascend: what ends first meets nothing that comes later.
+    let (mut at_a, mut at_b) = (0, 0);
+    while let (Some([from, to]), Some([start, end])) = (a.live.get(at_a), b.live.get(at_b)) {
+        if from < end && start < to {
+            return true;
+        }
+        if to <= end {
+            at_a += 1;
+        } else {
+            at_b += 1;
+        }
+    }
+    false
 }
