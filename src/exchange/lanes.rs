@@ -2,6 +2,7 @@
 
 use crate::target::Address;
 use crate::target::sram::element;
+use crate::target::topology::Direction;
 
 use super::phase::Transfer;
 
@@ -64,6 +65,18 @@ impl Lane {
         }
     }
 
+    /// Occupies `[start, end)`, of which parts may be busy already.
+    pub fn cover(&mut self, start: u32, end: u32) {
+        let first = self.busy.partition_point(|interval| interval.1 < start);
+        let last = self.busy.partition_point(|interval| interval.0 <= end);
+        let (mut from, mut to) = (start, end);
+        for interval in self.busy.drain(first..last) {
+            from = from.min(interval.0);
+            to = to.max(interval.1);
+        }
+        self.occupy(from, to);
+    }
+
     /// Occupies `[start, end)`, which must be free.
     pub fn occupy(&mut self, start: u32, end: u32) {
         let at = self.busy.partition_point(|interval| interval.0 < start);
@@ -79,6 +92,41 @@ impl Lane {
             (false, true) => self.busy[at].0 = start,
             (false, false) => self.busy.insert(at, (start, end)),
         }
+    }
+}
+
+/// Windows of a tile's 64-bit messages, by their start: first event, end, direction.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(Vec<(u32, u32, Direction)>);
+
+/// Whether the window of a 64-bit message touches one before it and one after it, in the same format:
+/// then no format is set in between, and the next source is selected at once (rule R6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touch {
+    /// One ends where it starts.
+    pub before: bool,
+    /// One starts where it ends.
+    pub after: bool,
+}
+
+impl Runs {
+    /// What a window would touch; `None` if that has another format: two formats cannot be set at once.
+    pub fn touch(&self, start: u32, items: u32, direction: Direction) -> Option<Touch> {
+        let at = self.0.partition_point(|window| window.0 < start);
+        let before = at.checked_sub(1).map(|before| self.0[before]);
+        let before = before.filter(|window| window.1 == start);
+        let after = self.0.get(at).filter(|window| window.0 == start + items);
+        let differs = |window: &(u32, u32, Direction)| window.2 != direction;
+        if before.iter().any(differs) || after.into_iter().any(differs) {
+            return None;
+        }
+        Some(Touch { before: before.is_some(), after: after.is_some() })
+    }
+
+    /// Adds a window.
+    pub fn add(&mut self, start: u32, items: u32, direction: Direction) {
+        let at = self.0.partition_point(|window| window.0 < start);
+        self.0.insert(at, (start, start + items, direction));
     }
 }
 
@@ -194,6 +242,13 @@ impl Controls {
                 Mark::Paired => PAIRED,
             },
         );
+    }
+
+    /// Takes away a paired control.
+    pub fn remove_paired(&mut self, event: u32) {
+        let at = event + BEFORE;
+        let (byte, shift) = ((at / 2) as usize, at % 2 * 4);
+        self.events[byte] &= !(PAIRED << shift);
     }
 
     /// Adds a send.
