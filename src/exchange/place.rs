@@ -40,7 +40,7 @@ pub struct Placed {
 
 /// Everything placed on one tile.
 #[derive(Clone, Debug, Default)]
-struct Tile {
+pub struct Tile {
     transmit: Lane,
     /// What windows of 32-bit messages keep clear of.
     receive: Lane,
@@ -268,7 +268,7 @@ pub fn starts(jobs: &Jobs, events: &[u32]) -> Vec<Start> {
 }
 
 /// All tiles of a phase, part of its jobs placed.
-struct Board<'a> {
+pub struct Board<'a> {
     rules: Rules<'a>,
     tiles: Vec<Tile>,
     /// How many marks of a receive are the same for all jobs: if they are alike, all; if none is
@@ -279,7 +279,8 @@ struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
-    fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
+    /// Nothing placed.
+    pub fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
         let all = || (0..jobs.len()).map(|index| jobs.job(index));
         let shortest = all().map(|job| job.items).min().unwrap_or(1);
         let shared = match all().all(|job| !job.paired) {
@@ -296,6 +297,18 @@ impl<'a> Board<'a> {
         };
         let wide = all().any(|job| job.paired);
         Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared, wide }
+    }
+
+    /// What placing a job changes, as it is before.
+    pub fn tiles_of(&self, job: &Job, ends: &[End]) -> Vec<(TileId, Tile)> {
+        let lent = job.paired.then(|| job.source.partner());
+        let tiles = [job.source].into_iter().chain(lent).chain(ends.iter().map(|end| end.tile));
+        tiles.map(|tile| (tile, self.tile(tile).clone())).collect()
+    }
+
+    /// Takes back what was changed since.
+    pub fn put_back(&mut self, tiles: Vec<(TileId, Tile)>) {
+        tiles.into_iter().for_each(|(tile, before)| *self.tile_mut(tile) = before);
     }
 
     fn tile(&self, tile: TileId) -> &Tile {
