@@ -8,19 +8,20 @@ use super::place::{Board, Rules, Tiles};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfinished;
 
-/// Jobs of which only one at a time can pass.
-struct Port {
-    /// Each with the events from its start to when it passes here.
-    members: Vec<(usize, i32)>,
-    /// Events from the end of the last to the end of a row.
-    after: u32,
+/// A job at a lane through which one at a time can pass.
+struct Passage {
+    job: usize,
+    /// Events from its start to when it passes.
+    begins: i32,
+    items: u32,
 }
 
 /// The way down to one order.
 pub(super) struct Branching<'a> {
     jobs: &'a Jobs,
     board: Board<'a>,
-    ports: Vec<Port>,
+    /// What passes each lane that more than one passes.
+    lanes: Vec<Vec<Passage>>,
     /// Whether two jobs have a tile in common: if not, it does not matter which is placed first.
     meet: Vec<bool>,
     /// First choice of what is placed next.
@@ -34,11 +35,16 @@ pub(super) struct Branching<'a> {
 
 impl<'a> Branching<'a> {
     /// Tries orders near to `preferred` first, and looks for a start so many times at most.
-    pub(super) fn new(jobs: &'a Jobs, rules: Rules<'a>, preferred: &[u32], looks: usize) -> Branching<'a> {
+    pub(super) fn new(
+        jobs: &'a Jobs,
+        rules: Rules<'a>,
+        preferred: &[u32],
+        looks: usize,
+    ) -> Branching<'a> {
         Branching {
             jobs,
             board: Board::new(jobs, rules),
-            ports: ports(jobs),
+            lanes: lanes(jobs),
             meet: meetings(jobs),
             preferred: preferred.to_vec(),
             order: vec![],
@@ -112,13 +118,43 @@ impl<'a> Branching<'a> {
     fn least(&self, starts: &[u32]) -> u32 {
         let left = (0..starts.len()).filter(|at| !self.placed[*at]);
         let alone = left.map(|at| self.jobs.job(at).horizon(starts[at]));
-        let ports = self.ports.iter().map(|port| {
-            let left = port.members.iter().filter(|(at, _)| !self.placed[*at]);
-            let first = left.clone().map(|(at, passes)| starts[*at].wrapping_add_signed(*passes));
-            let items: u32 = left.map(|(at, _)| self.jobs.job(*at).items).sum();
-            first.min().map_or(0, |first| first + items + port.after)
-        });
-        alone.chain(ports).max().unwrap_or(0)
+        let lanes = self.lanes.iter().map(|lane| self.least_of(lane, starts));
+        alone.chain(lanes).max().unwrap_or(0)
+    }
+
+    /// The same of what passes one lane, whose jobs may interrupt one another: then it is best to let
+    /// that pass of which most is left afterwards (the preemptive bound of Jackson, 1955).
+    fn least_of(&self, lane: &[Passage], starts: &[u32]) -> u32 {
+        let left = lane.iter().filter(|passage| !self.placed[passage.job]);
+        // When each can pass, its items, and what comes after the last of them.
+        let mut left: Vec<(u32, u32, u32)> = left
+            .map(|passage| {
+                let start = starts[passage.job];
+                let from = start.wrapping_add_signed(passage.begins);
+                let end = self.jobs.job(passage.job).horizon(start);
+                (from, passage.items, end.saturating_sub(from + passage.items))
+            })
+            .collect();
+        left.sort_unstable();
+        let (mut now, mut least) = (0, 0);
+        while let Some(first) = left.first() {
+            now = now.max(first.0);
+            let next = left.iter().map(|passage| passage.0).find(|from| *from > now);
+            let ready = left.iter().take_while(|passage| passage.0 <= now);
+            let (at, passes) = ready
+                .enumerate()
+                .max_by_key(|(_, passage)| passage.2)
+                .map_or((0, *first), |(at, passage)| (at, *passage));
+            let items = next.map_or(passes.1, |next| passes.1.min(next - now));
+            now += items;
+            if items == passes.1 {
+                least = least.max(now + passes.2);
+                left.remove(at);
+            } else {
+                left[at].1 -= items;
+            }
+        }
+        least
     }
 
     /// Whether a job may be placed next: all that it waits for is placed, and no order that leads to
@@ -134,24 +170,23 @@ impl<'a> Branching<'a> {
     }
 }
 
-/// The lanes of all tiles that have more than one job.
-fn ports(jobs: &Jobs) -> Vec<Port> {
+/// The lanes of all tiles that more than one job passes, those for sending first.
+fn lanes(jobs: &Jobs) -> Vec<Vec<Passage>> {
     let tiles = usize::from(jobs.tiles());
-    let port = |_| Port { members: vec![], after: u32::MAX };
-    let mut ports: Vec<Port> = (0..2 * tiles).map(port).collect();
+    let mut lanes: Vec<Vec<Passage>> = (0..2 * tiles).map(|_| vec![]).collect();
     for at in 0..jobs.len() {
         let job = jobs.job(at);
-        let sends = &mut ports[usize::from(job.source.0)];
-        sends.members.push((at, 0));
-        sends.after = sends.after.min(job.tail.saturating_sub(job.items));
-        for end in jobs.ends(at) {
-            let receives = &mut ports[tiles + usize::from(end.tile.0)];
-            receives.members.push((at, end.window));
-            receives.after = end.least_after();
+        let mut pass = |lane: usize, begins: i32| {
+            lanes[lane].push(Passage { job: at, begins, items: job.items });
+        };
+        pass(job.source.0.into(), 0);
+        if job.paired {
+            pass(job.source.partner().0.into(), 0);
         }
+        jobs.ends(at).iter().for_each(|end| pass(tiles + usize::from(end.tile.0), end.window));
     }
-    ports.retain(|port| port.members.len() > 1);
-    ports
+    lanes.retain(|lane| lane.len() > 1);
+    lanes
 }
 
 /// Whether each two jobs have a tile in common, or one waits for the other.

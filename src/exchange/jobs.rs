@@ -334,11 +334,6 @@ impl Job {
 }
 
 impl End {
-    /// Fewest events from the end of a window to the end of the row.
-    pub fn least_after(&self) -> u32 {
-        self.after(0, false)
-    }
-
     /// Events from the window's start to the end of the row (`target/ipu21.md` §2.3, §3.2).
     fn after(&self, items: u32, paired: bool) -> u32 {
         let guard = match (paired, items) {

@@ -351,6 +351,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_covered_is_busy_however_often() {
+        let mut number = numbers();
+        for shortest in 1..6 {
+            let (mut lane, mut events) = (Lane::new(shortest), Events(vec![]));
+            for _ in 0..300 {
+                let (start, length) = (number(4000), 1 + number(12));
+                lane.cover(start, start + length);
+                events.occupy(start, start + length);
+                let (from, length) = (number(4000), shortest + number(9));
+                assert_eq!(lane.earliest(from, length), events.earliest(from, length));
+            }
+        }
+    }
+
+    #[test]
+    fn windows_touch_in_one_format_only() {
+        let mut runs = Runs::default();
+        runs.add(20, 10, Direction::One);
+        runs.add(40, 10, Direction::Two);
+        let touch = |before, after| Some(Touch { before, after });
+        assert_eq!(runs.touch(30, 9, Direction::One), touch(true, false));
+        assert_eq!(runs.touch(31, 9, Direction::Two), touch(false, true));
+        assert_eq!(runs.touch(31, 8, Direction::Two), touch(false, false));
+        assert_eq!(runs.touch(30, 10, Direction::One), None);
+        assert_eq!(runs.touch(30, 9, Direction::Two), None);
+        runs.add(30, 5, Direction::One);
+        assert_eq!(runs.touch(10, 10, Direction::One), touch(false, true));
+        assert_eq!(runs.touch(35, 5, Direction::Two), None);
+    }
+
+    #[test]
     fn excluded_starts_are_never_found_and_no_others_are_lost() {
         let mut number = numbers();
         for shortest in 1..6 {

@@ -42,9 +42,11 @@ const MOVES: usize = 4_000;
 const MOVED: usize = 4_000_000;
 /// Moves without a gain that end them, where rows have to encode.
 const UNMOVED: usize = 400;
-/// Jobs up to which every order is tried, if that takes no more looks for the earliest start of a job.
-const FEW: usize = 16;
+/// Jobs up to which every order is tried, if that takes no more looks for the earliest start of a job
+/// than so many with full effort, and with less.
+const FEW: usize = 12;
 const LOOKS: usize = 100_000;
+const FEWER_LOOKS: usize = 10_000;
 /// Rules whose schedules are improved.
 const IMPROVED: usize = 3;
 /// A horizon this close to the bound ends the search for a better order: one part in so many.
@@ -242,7 +244,9 @@ impl Search<'_> {
             Bytes(0) => best.rank.horizon - 1,
             _ => u32::MAX,
         };
-        let mut branching = Branching::new(self.jobs, rules, &order, LOOKS);
+        let full = self.options.effort == Effort::Full;
+        let looks = if full { LOOKS } else { FEWER_LOOKS };
+        let mut branching = Branching::new(self.jobs, rules, &order, looks);
         let result = branching.run(limit(best), &mut |order| {
             let better = self.try_to_beat(order, best).map_err(Ended::Failed)?;
             better.into_iter().for_each(|better| *best = better);
