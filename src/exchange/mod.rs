@@ -24,6 +24,7 @@
 //! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 
 pub mod bound;
+mod branch;
 mod changes;
 pub mod colours;
 pub mod improve;

@@ -1,5 +1,6 @@
 //! Looking for a good order: a few rules first, then better ones from what they lead to.
 
+use super::branch::{Branching, Unfinished};
 use super::improve::Improver;
 use super::jobs::Jobs;
 use super::lanes::Care;
@@ -41,8 +42,11 @@ const MOVES: usize = 4_000;
 const MOVED: usize = 4_000_000;
 /// Moves without a gain that end them, where rows have to encode.
 const UNMOVED: usize = 400;
-/// Jobs up to which every order is tried.
-const FEW: usize = 6;
+/// Jobs up to which every order is tried, if that takes no more looks for the earliest start of a job
+/// than so many with full effort, and with less.
+const FEW: usize = 12;
+const LOOKS: usize = 100_000;
+const FEWER_LOOKS: usize = 10_000;
 /// Rules whose schedules are improved.
 const IMPROVED: usize = 3;
 /// A horizon this close to the bound ends the search for a better order: one part in so many.
@@ -133,6 +137,18 @@ fn look(
     Ok(first(found, |tried| tried.rank, |tried| search.bytes(tried)).unwrap_or_default())
 }
 
+/// Why not all orders were tried.
+enum Ended {
+    Unfinished,
+    Failed(ExchangeError),
+}
+
+impl From<Unfinished> for Ended {
+    fn from(Unfinished: Unfinished) -> Ended {
+        Ended::Unfinished
+    }
+}
+
 struct Search<'a> {
     phase: &'a Phase,
     jobs: &'a Jobs,
@@ -178,9 +194,9 @@ impl Search<'_> {
             }
         }
         found.sort_by_key(|tried| tried.rank);
-        if self.jobs.len() <= FEW && !self.done(found) {
-            let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
-            return self.every_order(&mut order, 0, &mut found[0]);
+        let few = self.jobs.len() <= FEW && !self.done(found);
+        if few && self.every_order(&mut found[0])? {
+            return Ok(());
         }
         let mut stale = 0;
         while stale < self.stale && !self.done(found) {
@@ -214,24 +230,33 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Tries all orders that begin with the first `fixed` of `order`.
-    fn every_order(
-        &self,
-        order: &mut [u32],
-        fixed: usize,
-        best: &mut Tried,
-    ) -> Result<(), ExchangeError> {
-        if fixed == order.len() {
-            let better = self.try_to_beat(order, best)?;
+    /// Tries all orders of few jobs; whether that came to an end.
+    fn every_order(&self, best: &mut Tried) -> Result<bool, ExchangeError> {
+        let cares = vec![self.care; self.jobs.tiles().into()];
+        let rules = match self.timing {
+            Timing::Exact => Rules::All(&cares),
+            Timing::Lanes => Rules::Lanes,
+        };
+        let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
+        order.sort_by_key(|index| best.events[*index as usize]);
+        let limit = |best: &Tried| match best.rank.over {
+            Bytes(0) if self.near(best) => 0,
+            Bytes(0) => best.rank.horizon - 1,
+            _ => u32::MAX,
+        };
+        let full = self.options.effort == Effort::Full;
+        let looks = if full { LOOKS } else { FEWER_LOOKS };
+        let mut branching = Branching::new(self.jobs, rules, &order, looks);
+        let result = branching.run(limit(best), &mut |order| {
+            let better = self.try_to_beat(order, best).map_err(Ended::Failed)?;
             better.into_iter().for_each(|better| *best = better);
-            return Ok(());
+            Ok(limit(best))
+        });
+        match result {
+            Ok(()) => Ok(true),
+            Err(Ended::Unfinished) => Ok(false),
+            Err(Ended::Failed(error)) => Err(error),
         }
-        for next in fixed..order.len() {
-            order.swap(fixed, next);
-            self.every_order(order, fixed + 1, best)?;
-            order.swap(fixed, next);
-        }
-        Ok(())
     }
 
     /// Whether a schedule needs no improvement.
