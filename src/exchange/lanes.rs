@@ -244,13 +244,6 @@ impl Controls {
         );
     }
 
-    /// Takes away a paired control.
-    pub fn remove_paired(&mut self, event: u32) {
-        let at = event + BEFORE;
-        let (byte, shift) = ((at / 2) as usize, at % 2 * 4);
-        self.events[byte] &= !(PAIRED << shift);
-    }
-
     /// Adds a send.
     pub fn add_start(&mut self, event: u32) {
         self.put(event, START);

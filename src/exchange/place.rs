@@ -135,8 +135,8 @@ impl Tile {
         }
     }
 
-    /// The same of a 64-bit one. What a message before or after it does not need any more disappears
-    /// (rule R6).
+    /// The same of a 64-bit one. Events of controls that a message before or after it does not need any
+    /// more (rule R6) stay taken: so what is placed stays legal without that message.
     fn receive_wide(&mut self, job: &Job, end: &End, window: u32, rules: Rules<'_>) {
         let last = window + job.items;
         let touch = self.runs.touch(window, job.items, end.direction).unwrap_or_default();
@@ -145,13 +145,6 @@ impl Tile {
         self.runs.add(window, job.items, end.direction);
         if rules == Rules::Lanes {
             return;
-        }
-        let format = window + format_gap(end);
-        if touch.before {
-            self.controls.remove_paired(format);
-        }
-        if touch.after {
-            self.controls.remove_paired(format + job.items);
         }
         let marks = wide_marks(job, end, window, touch).into_iter().flatten();
         marks.for_each(|at| self.controls.add(at, Mark::Paired));

@@ -107,6 +107,24 @@ pub(super) fn best_events(
     Ok((rank.horizon, events))
 }
 
+/// The schedule of one order; with more effort than [`Effort::Fast`], improved until nothing is gained.
+pub(super) fn from_order(
+    phase: &Phase,
+    jobs: &Jobs,
+    order: &[u32],
+    options: &Options<'_>,
+    bound: u32,
+) -> Result<Found, ExchangeError> {
+    let mut search = Search::new(phase, jobs, options, bound, Timing::Exact);
+    let mut tried = search.attempt(order, u32::MAX)?.unwrap_or_default();
+    let mut improver = Improver::new(jobs);
+    let mut gained = options.effort != Effort::Fast;
+    while gained && !search.near(&tried) {
+        gained = search.step(&mut improver, &mut tried, false)?;
+    }
+    Ok(Found { rank: tried.rank, starts: starts(jobs, &tried.events) })
+}
+
 fn look(
     phase: &Phase,
     jobs: &Jobs,
@@ -117,19 +135,7 @@ fn look(
     if jobs.is_empty() {
         return Ok(Tried::default());
     }
-    let (goal, stale) = match timing {
-        Timing::Exact => (goal(bound), STALE),
-        Timing::Lanes => (bound, LANES_STALE),
-    };
-    let least = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(0);
-    let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
-    let care = match fast {
-        true if jobs.work() > MANY => Care::Alone,
-        _ if least < LONG => Care::Apart,
-        _ => Care::Free,
-    };
-    let left = budget(jobs.work());
-    let mut search = Search { phase, jobs, options, timing, goal, stale, care, left };
+    let mut search = Search::new(phase, jobs, options, bound, timing);
     let mut found = search.by_rules()?;
     if options.effort != Effort::Fast {
         search.improve(&mut found)?;
@@ -164,7 +170,29 @@ struct Search<'a> {
     left: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        phase: &'a Phase,
+        jobs: &'a Jobs,
+        options: &'a Options<'a>,
+        bound: u32,
+        timing: Timing,
+    ) -> Search<'a> {
+        let (goal, stale) = match timing {
+            Timing::Exact => (goal(bound), STALE),
+            Timing::Lanes => (bound, LANES_STALE),
+        };
+        let least = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(0);
+        let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
+        let care = match fast {
+            true if jobs.work() > MANY => Care::Alone,
+            _ if least < LONG => Care::Apart,
+            _ => Care::Free,
+        };
+        let left = budget(jobs.work());
+        Search { phase, jobs, options, timing, goal, stale, care, left }
+    }
+
     /// Schedules by the rules, best first; at least one.
     fn by_rules(&mut self) -> Result<Vec<Tried>, ExchangeError> {
         let mut found: Vec<Tried> = vec![];
