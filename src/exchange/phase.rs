@@ -134,8 +134,7 @@ pub enum ExchangeError {
     Transfer {
         /// Which, in the order added.
         index: usize,
-        /// Why.
-        #[source]
+        /// Why; the message says it.
         error: TransferError,
     },
     /// The caller wanted no answer any more.
