@@ -343,6 +343,13 @@ impl Phase {
         self.read[tile] & self.written[tile]
     }
 
+    /// The memory elements of a tile that the phase reads or writes, in any iteration: the bit `1 << n`
+    /// stands for the element `n`.
+    pub fn touched(&self, tile: TileId) -> u32 {
+        let tile = usize::from(tile.0);
+        self.read[tile] | self.written[tile]
+    }
+
     /// Whether any tile reads and writes one element.
     pub fn contends(&self) -> bool {
         (0..self.tiles).any(|tile| self.contended(TileId(tile)) != 0)

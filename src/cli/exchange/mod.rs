@@ -30,12 +30,20 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         ExchangeTiming::Exact => instance::read,
         ExchangeTiming::N0 => instance::read_n0,
     };
-    let files = args.files.iter().map(|path| Ok((path.as_path(), read(path)?)));
-    let files: Vec<(&Path, Instance)> = files.collect::<Result<_, CliError>>()?;
+    let mut files: Vec<(&Path, Instance)> = vec![];
+    let mut failed = vec![];
+    for path in &args.files {
+        match read(path) {
+            Ok(instance) => files.push((path, instance)),
+            Err(error) => failed.push(CliError::from(error)),
+        }
+    }
+    if !failed.is_empty() {
+        return Ok(tell(&failed, output));
+    }
     let threads = usize::from(args.threads);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut found = vec![];
-    let mut failed = vec![];
     // As many at once as there are threads, in the order of the files.
     for files in files.chunks(threads) {
         let solve = |(path, instance): &(&Path, Instance)| solve(path, instance, args);
@@ -51,8 +59,13 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
     if !found.is_empty() {
         output.text(&table(&found, args.timing))?;
     }
+    Ok(tell(&failed, output))
+}
+
+/// Prints all errors; the first decides how the program ends.
+fn tell(failed: &[CliError], output: &Output) -> Exit {
     failed.iter().for_each(|error| output.error(error));
-    Ok(failed.first().map_or(Exit::Success, CliError::exit))
+    failed.first().map_or(Exit::Success, CliError::exit)
 }
 
 /// Refuses options that do not go together, and a file of rows in the place of the instance.
