@@ -9,17 +9,23 @@
 //! places to write, none of which meets another or anything that the file places. Under N0 nothing has
 //! to fit into memory: there, a file without any address is read without places.
 //!
-//! A transfer waits at most for transfers that come before it in the file (rule D1), so what a file
-//! asks for is never cyclic.
+//! A file cannot ask for a cyclic order, so there is no error for one: only transfers that touch the
+//! same words of a tile have an order, which is that of the file (rule D1), so whatever a transfer waits
+//! for comes before it.
+
+mod error;
+mod free;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::target::sram::{INTERLEAVED_START, MEMORY_END};
 use crate::target::{Address, TILES, TileId};
+
+pub use error::InstanceError;
+use free::{FreePlaces, READ, WRITTEN};
 
 use super::phase::{ExchangeError, MOST_WORDS, Phase, TransferError};
 
@@ -36,99 +42,8 @@ pub struct Instance {
     pub placed: bool,
 }
 
-/// Why a file is no instance.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the fields are the words of the messages")]
-pub enum InstanceError {
-    /// The file cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Read { path: PathBuf, source: std::io::Error },
-    /// A `.gz` file that is damaged or none.
-    #[error("cannot unpack `{}`", path.display())]
-    Packed { path: PathBuf, source: std::io::Error },
-    /// The file is no UTF-8 text.
-    #[error("`{}` is not UTF-8 text", path.display())]
-    NotText { path: PathBuf },
-    /// The file is empty.
-    #[error("`{}` is empty, expected an exchange instance", path.display())]
-    Empty { path: PathBuf },
-    /// The text is not of the format.
-    #[error("`{}`: bad value at {place}", path.display())]
-    Form { path: PathBuf, place: String, source: serde_json::Error },
-    /// A number of tiles that no chip has.
-    #[error("`{}`: {found} tiles, expected 1 to {TILES}", path.display())]
-    Tiles { path: PathBuf, found: u32 },
-    /// More words than events can be counted for.
-    #[error("`{}`: {words} words in all, at most {MOST_WORDS_IN_ALL} are possible", path.display())]
-    Words { path: PathBuf, words: u64 },
-    /// A number of addresses that does not fit.
-    #[error("`{}`: transfer {index}: {found} {what}, expected {expected}", path.display())]
-    Addresses { path: PathBuf, index: usize, found: usize, what: &'static str, expected: String },
-    /// A transfer without addresses for which memory is too small.
-    #[error("`{}`: transfer {index}: no place is left for its {words} words on tile {tile}", path.display())]
-    NoRoom { path: PathBuf, index: usize, words: u32, tile: u16 },
-    /// A transfer that is not legal.
-    #[error("`{}`: transfer {index}: {error}", path.display())]
-    Transfer { path: PathBuf, index: usize, error: TransferError },
-}
-
-impl InstanceError {
-    /// What the user can do.
-    pub fn hint(&self) -> String {
-        let hint = match self {
-            InstanceError::Read { .. } => "check the path",
-            InstanceError::Packed { .. } => {
-                "the file is damaged; one that is not packed needs another ending than `.gz`"
-            }
-            InstanceError::NotText { .. } | InstanceError::Empty { .. } => {
-                "an instance is one JSON object with `tiles` and `transfers`"
-            }
-            InstanceError::Form { .. } => {
-                "an instance is one JSON object with `tiles` and `transfers` (beside them `name`, \
-                 `origin`, `peer_program_horizon`); a transfer has `source`, `destinations`, `words` \
-                 and may have `source_addresses` and `destination_addresses`"
-            }
-            InstanceError::Tiles { .. } => "`tiles` is the number of tiles that take part",
-            InstanceError::Words { .. } => "fewer or shorter transfers",
-            InstanceError::Addresses { .. } => "leave the addresses out, and places are found",
-            InstanceError::NoRoom { .. } => {
-                "fewer words, or addresses in the file; without any, `--timing n0` needs no places"
-            }
-            InstanceError::Transfer { error, .. } => of_transfer(error),
-        };
-        hint.to_owned()
-    }
-}
-
-fn of_transfer(error: &TransferError) -> &'static str {
-    match error {
-        TransferError::UnknownTile(_) => "tiles have numbers from 0 to below `tiles`",
-        TransferError::NoWords => "`words` is at least 1",
-        TransferError::NoDestination => "`destinations` names at least one tile",
-        TransferError::DestinationTwice(_) => "name every tile once in `destinations`",
-        TransferError::OnlyToItself => "leave it out: a tile copies its own words without exchange",
-        TransferError::LoopInElement => {
-            "its source needs another destination address, in another memory element"
-        }
-        TransferError::Misaligned(_) => "addresses are multiples of 4 bytes",
-        TransferError::OutOfRange { .. } => {
-            "tile memory is 0x4c000 to 0xe8000, in decimal 311296 to 950272"
-        }
-        TransferError::Iterations { .. } => {
-            "`source_addresses` holds one, or one for every iteration of the loop"
-        }
-        TransferError::OtherBase(_) => {
-            "all sources of a tile that move go on by the same bytes in each iteration"
-        }
-        TransferError::WrittenTwice { .. } => {
-            "another of `destination_addresses` for one of the two"
-        }
-    }
-}
-
-/// Most words of all transfers together under N0 without addresses: far from where sums of events
-/// could overflow. Placed ones are limited by memory.
+/// Most words of all transfers together, every receiver counted, under N0 without addresses: far from
+/// where sums of events could overflow. Placed ones are limited by memory.
 const MOST_WORDS_IN_ALL: u64 = 1 << 30;
 
 #[derive(Deserialize)]
@@ -182,7 +97,12 @@ fn text(path: &Path) -> Result<String, InstanceError> {
             .map_err(|source| InstanceError::Packed { path: path.clone(), source })?;
         bytes = unpacked;
     }
-    String::from_utf8(bytes).map_err(|_| InstanceError::NotText { path })
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let byte = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        InstanceError::NotText { path, line, byte }
+    })
 }
 
 /// Reads an instance's text; `path` names it.
@@ -278,7 +198,9 @@ fn placed(raw: &RawInstance, path: &Path) -> Result<Instance, InstanceError> {
 /// The phase with nothing but who sends how much to whom. All reads have one address and all writes
 /// another, which no piece reaches from the first: nothing waits for anything.
 fn unplaced(raw: &RawInstance, path: &Path) -> Result<Instance, InstanceError> {
-    let words = raw.transfers.iter().map(|transfer| u64::from(transfer.words)).sum();
+    let arrive =
+        |transfer: &RawTransfer| u64::from(transfer.words) * transfer.destinations.len() as u64;
+    let words = raw.transfers.iter().map(arrive).sum();
     if words > MOST_WORDS_IN_ALL {
         return Err(InstanceError::Words { path: path.to_owned(), words });
     }
@@ -328,102 +250,6 @@ fn illegal(path: &Path, pieces: &[usize], index: usize, error: TransferError) ->
     InstanceError::Transfer { path: path.to_owned(), index, error }
 }
 
-/// Where places to read are looked for: in region 0, with room for rows in front.
-const READ: Address = Address(0x60000);
-/// Where places to write are looked for: in region 1.
-const WRITTEN: Address = INTERLEAVED_START;
-
-/// Places for transfers without addresses.
-struct FreePlaces {
-    /// On every tile, where all reads without an address are; `None` if nothing is large enough.
-    read: Vec<Option<u64>>,
-    /// On every tile, bytes of the longest of these reads.
-    longest: Vec<u64>,
-    /// On every tile, what is taken from the start: first byte, one past the last, ascending.
-    taken: Vec<Vec<(u64, u64)>>,
-    /// On every tile, where to look for the next place to write.
-    next: Vec<u64>,
-}
-
-impl FreePlaces {
-    fn new(raw: &RawInstance) -> FreePlaces {
-        let tiles = raw.tiles as usize;
-        let bytes = |transfer: &RawTransfer| 4 * u64::from(transfer.words);
-        // An unknown tile is refused when its transfer is added.
-        let tile = |tile: u16| Some(usize::from(tile)).filter(|tile| *tile < tiles);
-        let mut written = vec![vec![]; tiles];
-        let mut longest = vec![0; tiles];
-        for transfer in &raw.transfers {
-            let given = transfer.destination_addresses.iter().flatten().map(|at| u64::from(*at));
-            for (to, at) in transfer.destinations.iter().zip(given) {
-                if let Some(to) = tile(*to) {
-                    written[to].push((at, at + bytes(transfer)));
-                }
-            }
-            if let (Some(source), None) = (tile(transfer.source), &transfer.source_addresses) {
-                longest[source] = bytes(transfer).max(longest[source]);
-            }
-        }
-        written.iter_mut().for_each(|spans| spans.sort_unstable());
-        let read: Vec<Option<u64>> = (written.iter().zip(&longest))
-            .map(|(written, bytes)| fit(written, READ.0.into(), *bytes))
-            .collect();
-        let mut taken = written;
-        for (taken, (read, bytes)) in taken.iter_mut().zip(read.iter().zip(&longest)) {
-            taken.extend(read.map(|at| (at, at + bytes)).filter(|_| *bytes > 0));
-        }
-        for transfer in &raw.transfers {
-            let given = transfer.source_addresses.iter().flatten().map(|at| u64::from(*at));
-            if let Some(source) = tile(transfer.source) {
-                taken[source].extend(given.map(|at| (at, at + bytes(transfer))));
-            }
-        }
-        taken.iter_mut().for_each(|spans| spans.sort_unstable());
-        FreePlaces { read, longest, taken, next: vec![WRITTEN.0.into(); tiles] }
-    }
-
-    /// Where a transfer's words are read; the tile if there is no room.
-    fn source(&self, transfer: &RawTransfer) -> Result<Address, u16> {
-        let index = usize::from(transfer.source);
-        match self.read.get(index) {
-            Some(Some(found)) => Ok(Address(*found as u32)),
-            // The longest is to blame, not those that would have read there, too.
-            Some(None) if self.longest[index] == 4 * u64::from(transfer.words) => {
-                Err(transfer.source)
-            }
-            _ => Ok(READ),
-        }
-    }
-
-    /// Where a transfer's words are written; the tile on which there is no room.
-    fn destinations(&mut self, transfer: &RawTransfer) -> Result<Vec<u32>, u16> {
-        let bytes = 4 * u64::from(transfer.words);
-        let mut places = vec![];
-        for tile in &transfer.destinations {
-            let index = usize::from(*tile);
-            let Some(next) = self.next.get_mut(index) else {
-                places.push(WRITTEN.0);
-                continue;
-            };
-            let place = fit(&self.taken[index], *next, bytes).ok_or(*tile)?;
-            *next = place + bytes;
-            places.push(place as u32);
-        }
-        Ok(places)
-    }
-}
-
-/// The first bytes from an address on that nothing has taken.
-fn fit(taken: &[(u64, u64)], from: u64, bytes: u64) -> Option<u64> {
-    let mut at = from;
-    for (start, end) in taken {
-        if *start < at + bytes && *end > at {
-            at = end.next_multiple_of(4);
-        }
-    }
-    (at + bytes <= MEMORY_END.0.into()).then_some(at)
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 mod tests {
@@ -466,7 +292,7 @@ mod tests {
             "`i.json`: transfer 1: no place is left for its 4294967295 words on tile 0"
         );
         let message = n0(&format!("{short}, {long}")).unwrap_err().to_string();
-        assert!(message.contains("4294967296 words in all"), "{message}");
+        assert!(message.contains("4294967296 words arrive in all"), "{message}");
     }
 
     #[test]
