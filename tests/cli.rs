@@ -540,10 +540,21 @@ fn instances_that_are_none_are_refused_with_file_place_and_fix() {
             one(&MESSAGE.replace("2, 3", "0")),
             "transfer 1: its only destination is its source",
         ),
+        ("sender", one(&MESSAGE.replace(": 0", ": 9")), "transfer 1: tile 9 does not exist"),
         (
             "odd",
             one(&MESSAGE.replace("}", r#", "source_addresses": [400002]}"#)),
             "transfer 1: address 0x61a82 is not a multiple of 4",
+        ),
+        (
+            "oddly",
+            one(&MESSAGE.replace("}", r#", "destination_addresses": [600000, 600001]}"#)),
+            "transfer 1: address 0x927c1 is not a multiple of 4",
+        ),
+        (
+            "below",
+            one(&MESSAGE.replace("}", r#", "source_addresses": [311292]}"#)),
+            "transfer 1: 64 words at 0x4bffc leave tile memory",
         ),
         (
             "outside",
@@ -579,7 +590,69 @@ fn instances_that_are_none_are_refused_with_file_place_and_fix() {
         assert!(message.contains(wanted) && message.contains("hint: "), "{name}: {message}");
         let reason = wanted.rsplit(": ").next().unwrap();
         assert_eq!(message.matches(reason).count(), 1, "{name} says it twice: {message}");
+        let output = run(folder.path(), &["exchange", "--rows", "rows.json", name]);
+        assert_eq!((code(&output), stderr(&output)), (2, message), "{name}");
     }
+    assert!(!folder.path().join("rows.json").exists());
+    let all = run(folder.path(), &["exchange", "half", "i.json", "absent", "words"]);
+    let message = stderr(&all);
+    assert_eq!((code(&all), all.stdout.len()), (2, 0), "{message}");
+    let named = ["`half`", "`absent`", "`words`"];
+    assert!(named.iter().all(|name| message.matches(name).count() == 1), "{message}");
+}
+
+#[test]
+fn n0_refuses_the_same() {
+    let long = MESSAGE.replace("64", "4294967295");
+    let cases = [
+        ("words", MESSAGE.replace("64", "0"), "transfer 1: it has no words"),
+        ("unknown", MESSAGE.replace("3]", "8]"), "transfer 1: tile 8 does not exist"),
+        ("nobody", MESSAGE.replace("2, 3", ""), "transfer 1: it has no destination"),
+        ("itself", MESSAGE.replace("2, 3", "0"), "transfer 1: its only destination is its source"),
+        ("long", long, "transfer 1: with it 8589934718 words arrive"),
+    ];
+    let named = cases.each_ref().map(|(name, text, _)| (*name, transfers(&[MESSAGE, text])));
+    let folder = instances(&named);
+    for (name, _, wanted) in &cases {
+        let output = run(folder.path(), &["exchange", "--timing", "n0", name]);
+        let message = stderr(&output);
+        assert_eq!((code(&output), output.stdout.len()), (2, 0), "{name}: {message}");
+        assert!(message.contains(&format!("`{name}`: {wanted}")), "{name}: {message}");
+        assert!(message.contains("hint: "), "{message}");
+    }
+}
+
+#[test]
+fn transfers_in_a_ring_keep_the_order_of_the_file() {
+    let ring = [(0, 1, 393_216, 589_824), (1, 2, 589_824, 589_824), (2, 0, 589_824, 393_216)];
+    let ring = ring.map(|(from, to, read, written)| {
+        format!(
+            r#"{{"source": {from}, "destinations": [{to}], "words": 8,
+                "source_addresses": [{read}], "destination_addresses": [{written}]}}"#
+        )
+    });
+    let folder = instances(&[("ring.json", transfers(&ring.each_ref().map(String::as_str)))]);
+    let exact = json(&run(folder.path(), &["exchange", "--json", "ring.json"]));
+    assert_eq!(exact["checked"], true);
+    let plain = json(&run(folder.path(), &["exchange", "--json", "--timing", "n0", "ring.json"]));
+    assert_eq!((&plain["checked"], &plain["n0_horizon"]), (&true.into(), &24.into()));
+}
+
+#[test]
+fn rows_of_a_loop_are_checked_in_every_iteration() {
+    let moving = r#"{"source": 0, "destinations": [2], "words": 64,
+        "source_addresses": [311296, 376832, 442368], "destination_addresses": [600000]}"#;
+    let folder = instances(&[("loop.json", transfers(&[moving, MESSAGE]))]);
+    let output = run(folder.path(), &["exchange", "--json", "loop.json", "--rows", "rows.json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(json(&output)["checked"], true);
+    let rows = fs::read(folder.path().join("rows.json")).unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+    // The elements of all three iterations, and of what `MESSAGE` reads, are avoided.
+    assert_eq!(
+        (&rows["rows"][0]["tile"], &rows["rows"][0]["address"]),
+        (&0.into(), &0x64000.into())
+    );
 }
 
 #[test]
@@ -593,10 +666,14 @@ fn files_that_cannot_be_read_are_named() {
     fs::write(path("whole.json.gz"), &packed).unwrap();
     assert_eq!(code(&run(folder.path(), &["exchange", "whole.json.gz"])), 0);
     fs::write(path("cut.json.gz"), &packed[..packed.len() / 2]).unwrap();
+    let mut changed = packed.clone();
+    let checksum = packed.len() - 8;
+    changed[checksum] ^= 1;
+    fs::write(path("changed.json.gz"), changed).unwrap();
     fs::write(path("empty.json.gz"), "").unwrap();
     fs::write(path("more.json.gz"), [&packed, &b"more"[..]].concat()).unwrap();
     fs::write(path("plain.json.gz"), transfers(&[MESSAGE])).unwrap();
-    let bytes = transfers(&[MESSAGE]).replace("tiles", "t?les").into_bytes();
+    let bytes = transfers(&[MESSAGE]).replace("\"tiles", "\n \"t?les").into_bytes();
     let bytes: Vec<u8> =
         bytes.iter().map(|byte| if *byte == b'?' { 0xff } else { *byte }).collect();
     fs::write(path("bytes.json"), bytes).unwrap();
@@ -604,7 +681,8 @@ fn files_that_cannot_be_read_are_named() {
     let cases = [
         ("absent.json", "cannot read"),
         ("folder", "cannot read"),
-        ("bytes.json", "is not UTF-8 text"),
+        ("bytes.json", "is not UTF-8 text at line 2, byte 4"),
+        ("changed.json.gz", "cannot unpack"),
         ("cut.json.gz", "cannot unpack"),
         ("empty.json.gz", "cannot unpack"),
         ("more.json.gz", "cannot unpack"),
@@ -642,6 +720,20 @@ fn rows_lie_where_a_tile_moves_nothing() {
     let named = ["`all.json`: tile 4 has no place for its row of", "rule M2", "hint: "];
     assert!(named.iter().all(|word| message.contains(word)), "{message}");
     assert!(!folder.path().join("none.json").exists());
+}
+
+#[test]
+fn long_rows_get_more_than_one_element() {
+    let all = vec![r#"{"source": 0, "destinations": [1], "words": 1}"#; 5000];
+    let folder = instances(&[("many.json", transfers(&all))]);
+    let arguments = ["exchange", "--effort", "fast", "many.json", "--json", "--rows", "rows.json"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(json(&output)["row_bytes_max"].as_u64().unwrap() > 2 * 0x4000);
+    let rows = fs::read(folder.path().join("rows.json")).unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+    // Tile 0 reads in the element from 0x60000 on.
+    assert_eq!(rows["rows"][0]["address"], 0x64000);
 }
 
 #[test]

@@ -31,8 +31,8 @@ pub enum InstanceError {
     #[error("`{}`: {found} tiles, expected 1 to {TILES}", path.display())]
     Tiles { path: PathBuf, found: u32 },
     /// More words, every receiver counted, than events can be counted for.
-    #[error("`{}`: {words} words arrive in all, at most {MOST_WORDS_IN_ALL} are possible", path.display())]
-    Words { path: PathBuf, words: u64 },
+    #[error("`{}`: transfer {index}: with it {words} words arrive, at most {MOST_WORDS_IN_ALL} can", path.display())]
+    Words { path: PathBuf, index: usize, words: u64 },
     /// A number of addresses that does not fit.
     #[error("`{}`: transfer {index}: {found} {what}, expected {expected}", path.display())]
     Addresses { path: PathBuf, index: usize, found: usize, what: &'static str, expected: String },

@@ -198,14 +198,13 @@ fn placed(raw: &RawInstance, path: &Path) -> Result<Instance, InstanceError> {
 /// The phase with nothing but who sends how much to whom. All reads have one address and all writes
 /// another, which no piece reaches from the first: nothing waits for anything.
 fn unplaced(raw: &RawInstance, path: &Path) -> Result<Instance, InstanceError> {
-    let arrive =
-        |transfer: &RawTransfer| u64::from(transfer.words) * transfer.destinations.len() as u64;
-    let words = raw.transfers.iter().map(arrive).sum();
-    if words > MOST_WORDS_IN_ALL {
-        return Err(InstanceError::Words { path: path.to_owned(), words });
-    }
+    let mut words = 0;
     let mut phase = Phase::new(raw.tiles as u16);
     for (index, transfer) in raw.transfers.iter().enumerate() {
+        words += u64::from(transfer.words) * transfer.destinations.len() as u64;
+        if words > MOST_WORDS_IN_ALL {
+            return Err(InstanceError::Words { path: path.to_owned(), index, words });
+        }
         let tiles = transfer.destinations.iter().map(|tile| TileId(*tile));
         let destinations: Vec<_> = tiles.map(|tile| (tile, WRITTEN)).collect();
         let mut left = transfer.words;
@@ -292,7 +291,7 @@ mod tests {
             "`i.json`: transfer 1: no place is left for its 4294967295 words on tile 0"
         );
         let message = n0(&format!("{short}, {long}")).unwrap_err().to_string();
-        assert!(message.contains("4294967296 words arrive in all"), "{message}");
+        assert!(message.contains("transfer 1: with it 4294967296 words arrive"), "{message}");
     }
 
     #[test]
