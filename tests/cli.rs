@@ -597,8 +597,10 @@ fn instances_that_are_none_are_refused_with_file_place_and_fix() {
     let all = run(folder.path(), &["exchange", "half", "i.json", "absent", "words"]);
     let message = stderr(&all);
     assert_eq!((code(&all), all.stdout.len()), (2, 0), "{message}");
-    let named = ["`half`", "`absent`", "`words`"];
-    assert!(named.iter().all(|name| message.matches(name).count() == 1), "{message}");
+    let errors: Vec<&str> = message.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 3, "{message}");
+    let named = errors.iter().zip(["`half`", "`absent`", "`words`"]);
+    assert!(named.into_iter().all(|(error, name)| error.contains(name)), "{message}");
 }
 
 #[test]
@@ -729,7 +731,7 @@ fn long_rows_get_more_than_one_element() {
     let arguments = ["exchange", "--effort", "fast", "many.json", "--json", "--rows", "rows.json"];
     let output = run(folder.path(), &arguments);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(json(&output)["row_bytes_max"].as_u64().unwrap() > 2 * 0x4000);
+    assert!(json(&output)["row_bytes_max"].as_u64().unwrap() > 0x4000);
     let rows = fs::read(folder.path().join("rows.json")).unwrap();
     let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
     // Tile 0 reads in the element from 0x60000 on.

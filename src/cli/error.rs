@@ -162,7 +162,8 @@ impl CliError {
             }
             CliError::NoRowPlace { .. } => Some(
                 "keep 0x4c000 to 0x50000 or some of 0x5c000 to 0x80000 (in decimal 311296 to 327680, \
-                 376832 to 524288) free of the tile's data, in whole elements of 16 KiB"
+                 376832 to 524288) free of the tile's data, in whole elements of 16 KiB; or give it \
+                 fewer transfers"
                     .to_owned(),
             ),
             CliError::Infeasible { .. } => {

@@ -16,8 +16,8 @@ pub enum InstanceError {
     #[error("cannot read `{}`", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     /// A `.gz` file that is damaged or none.
-    #[error("cannot unpack `{}`", path.display())]
-    Packed { path: PathBuf, source: std::io::Error },
+    #[error("cannot unpack `{}` beyond the first {bytes} bytes of its text", path.display())]
+    Packed { path: PathBuf, bytes: usize, source: std::io::Error },
     /// The file is no UTF-8 text.
     #[error("`{}` is not UTF-8 text at line {line}, byte {byte} of it", path.display())]
     NotText { path: PathBuf, line: usize, byte: usize },

@@ -1,7 +1,7 @@
 //! Places for transfers without addresses.
 
 use crate::target::Address;
-use crate::target::sram::{INTERLEAVED_START, MEMORY_END};
+use crate::target::sram::{INTERLEAVED_ELEMENT, INTERLEAVED_START, MEMORY_END};
 
 use super::{RawInstance, RawTransfer};
 
@@ -78,15 +78,22 @@ impl FreePlaces {
         let mut places = vec![];
         for tile in &transfer.destinations {
             let index = usize::from(*tile);
-            let Some(next) = self.next.get_mut(index) else {
+            let Some(next) = self.next.get(index) else {
                 places.push(WRITTEN.0);
                 continue;
             };
-            let place = fit(&self.taken[index], *next, bytes).ok_or(*tile)?;
-            *next = place + bytes;
+            let own = if *tile == transfer.source { self.behind_reads(index) } else { 0 };
+            let place = fit(&self.taken[index], own.max(*next), bytes).ok_or(*tile)?;
+            self.next[index] = place + bytes;
             places.push(place as u32);
         }
         Ok(places)
+    }
+
+    /// Where the element that a tile reads last ends: what it sends itself goes to another (rule T2).
+    fn behind_reads(&self, tile: usize) -> u64 {
+        let end = self.read[tile].map_or(0, |at| at + self.longest[tile]);
+        end.next_multiple_of(INTERLEAVED_ELEMENT.0.into())
     }
 }
 

@@ -92,9 +92,10 @@ fn text(path: &Path) -> Result<String, InstanceError> {
     if path.extension().is_some_and(|ending| ending == "gz") {
         let mut unpacked = vec![];
         // All members: whatever follows the first must not be dropped in silence.
-        flate2::read::MultiGzDecoder::new(&bytes[..])
-            .read_to_end(&mut unpacked)
-            .map_err(|source| InstanceError::Packed { path: path.clone(), source })?;
+        let read = flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut unpacked);
+        if let Err(source) = read {
+            return Err(InstanceError::Packed { path, bytes: unpacked.len(), source });
+        }
         bytes = unpacked;
     }
     String::from_utf8(bytes).map_err(|error| {
@@ -279,6 +280,14 @@ mod tests {
         };
         assert_eq!(of_tile(0), [0x60000 + 160_000]);
         assert_eq!(of_tile(2), [524_336, 524_304, 524_736]);
+    }
+
+    #[test]
+    fn what_a_tile_sends_itself_goes_to_another_element() {
+        let found = of(r#"{"source": 0, "destinations": [1], "words": 8},
+            {"source": 0, "destinations": [0, 1], "words": 40000}"#);
+        let phase = found.unwrap().phase;
+        assert_eq!(phase.transfer(1).destinations[0].1.0, 0x88000);
     }
 
     #[test]
