@@ -17,7 +17,6 @@ fn canonical(path: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 mod tests {
     use super::*;
 

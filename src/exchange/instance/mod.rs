@@ -251,9 +251,9 @@ fn illegal(path: &Path, pieces: &[usize], index: usize, error: TransferError) ->
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 mod tests {
     use super::*;
+    use crate::exchange::waits::Waits;
 
     /// An instance on eight tiles.
     fn of(transfers: &str) -> Result<Instance, InstanceError> {
@@ -262,6 +262,13 @@ mod tests {
 
     fn n0(transfers: &str) -> Result<Instance, InstanceError> {
         parse_n0(&format!(r#"{{"tiles": 8, "transfers": [{transfers}]}}"#), Path::new("i.json"))
+    }
+
+    /// All pairs of transfers of which the second waits for the first.
+    fn waits(phase: &Phase) -> Vec<(u32, u32)> {
+        let waits = Waits::new(phase);
+        let of = |index| waits.earlier(index).map(move |earlier| (earlier, index));
+        (0..phase.len() as u32).flat_map(of).collect()
     }
 
     #[test]
@@ -273,7 +280,7 @@ mod tests {
             {"source": 2, "destinations": [1], "words": 8, "source_addresses": [524800]},
             {"source": 3, "destinations": [2], "words": 10}"#);
         let phase = found.unwrap().phase;
-        assert_eq!(phase.dependences(), []);
+        assert_eq!(waits(&phase), []);
         let of_tile = |tile: u16| -> Vec<u32> {
             let all = (0..phase.len()).flat_map(|index| phase.transfer(index).destinations);
             all.filter(|(to, _)| to.0 == tile).map(|(_, at)| at.0).collect()
@@ -308,7 +315,7 @@ mod tests {
         let all = [r#"{"source": 0, "destinations": [1], "words": 100000}"#; 3].join(", ");
         assert!(of(&all).is_err());
         let found = n0(&all).unwrap();
-        assert_eq!((found.transfers, found.placed, found.phase.dependences()), (3, false, vec![]));
+        assert_eq!((found.transfers, found.placed, waits(&found.phase)), (3, false, vec![]));
         let words: u32 =
             (0..found.phase.len()).map(|index| found.phase.transfer(index).words).sum();
         assert_eq!(words, 300_000);
@@ -318,7 +325,7 @@ mod tests {
         let given = r#"{"source": 0, "destinations": [1], "words": 8, "source_addresses": [524288]},
             {"source": 2, "destinations": [0], "words": 8, "destination_addresses": [524288]}"#;
         let found = n0(given).unwrap();
-        assert_eq!((found.placed, found.phase.dependences()), (true, vec![(0, 1)]));
+        assert_eq!((found.placed, waits(&found.phase)), (true, vec![(0, 1)]));
     }
 
     #[test]
