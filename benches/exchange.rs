@@ -41,7 +41,7 @@ fn to_all(name: String, tiles: u16, fan: u16, words: impl Fn(u16, u16) -> u32) -
             phase.add(TileId(source), from, &[(to, at)], words).unwrap();
         }
     }
-    Instance { name, transfers: phase.len(), phase }
+    Instance { name, transfers: phase.len(), phase, placed: true }
 }
 
 fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
@@ -145,7 +145,7 @@ fn growth() {
     ];
     let alike = alike.map(|(tiles, fan, words)| all_to_all(tiles, fan, words));
     let mixed = mixed.map(|(tiles, fan, most)| mixed_lengths(tiles, fan, most));
-    for Instance { name, phase, transfers } in alike.into_iter().chain(mixed) {
+    for Instance { name, phase, transfers, .. } in alike.into_iter().chain(mixed) {
         let (fast, fast_seconds) = timed(&phase, Effort::Fast);
         let (full, full_seconds) = timed(&phase, Effort::Full);
         let started = Instant::now();

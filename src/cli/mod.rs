@@ -10,6 +10,7 @@ mod inspect;
 mod logging;
 mod origin;
 mod output;
+mod paths;
 mod picture;
 mod place;
 mod report;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::args::ReportArgs;
 use super::super::error::CliError;
+use super::super::paths::is_same;
 use super::super::status::database;
 
 /// Where everything lies.
@@ -35,7 +36,10 @@ impl Files {
         let sources =
             [(&self.database, "database"), (&self.model, "model"), (&self.package, "package")];
         match sources.into_iter().find(|(path, _)| is_same(path, &self.out)) {
-            Some((_, what)) => Err(CliError::Overwrites { path: self.out.clone(), what }),
+            Some((_, what)) => {
+                let (option, instead) = ("--out", "page");
+                Err(CliError::Overwrites { option, path: self.out.clone(), what, instead })
+            }
             None => Ok(()),
         }
     }
@@ -46,11 +50,6 @@ fn beside(database: &Path, ending: &str) -> PathBuf {
     let inner = database.with_extension("");
     let tuned = inner.extension().is_some_and(|found| found == "tune");
     if tuned { inner.with_extension(ending) } else { database.with_extension(ending) }
-}
-
-/// Whether two paths lead to one file that exists.
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 #[cfg(test)]
