@@ -2,6 +2,11 @@
 //!
 //! An answer is a function of its question alone, so threads and candidates may share the memo and its
 //! state never reaches a result. Entries are dropped all at once when there are too many.
+//!
+//! A candidate that changes few buffers finds the answers of all tiles that hold none of them here.
+//! The others start from a neighbouring tile of the same plan, never from what the candidate was made
+//! from: an incumbent is placed again from its recipe alone when a study is resumed, and has to come
+//! out the same.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

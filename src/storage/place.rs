@@ -66,8 +66,13 @@ pub enum Proof {
     },
 }
 
-/// Nodes of all searches together, unless told otherwise.
+/// Nodes of all searches together, unless told otherwise. So that a budget bounds the time, too, a node
+/// counts for more where there are very many items: every decision looks at all of them, in memory that
+/// gets slower.
 pub const BUDGET: u64 = 200_000;
+
+/// Items up to which a node counts once; the count grows with the square.
+const MANY: usize = 1000;
 
 /// How often a failed item is moved to the front of an order.
 const PROMOTIONS: usize = 12;
@@ -226,10 +231,11 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
         return (found, 0);
     }
     let mut spent = 0;
+    let weight = (items.len() as u64 / MANY as u64).pow(2).max(1);
     let mut attempt = |nodes: u64, search: &mut dyn FnMut(Limits<'_>) -> (Found, u64)| {
         let left = limits.nodes - spent;
-        let (end, visited) = search(Limits { nodes: nodes.min(left), ..limits });
-        spent += visited.min(left);
+        let (end, visited) = search(Limits { nodes: nodes.min(left / weight), ..limits });
+        spent += (visited * weight).min(left);
         found = end;
         let over = spent >= limits.nodes || limits.stopped();
         (over || !matches!(found, Found::Unknown(_))).then(|| (found.clone(), spent))
