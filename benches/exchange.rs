@@ -14,15 +14,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ipu_tune::exchange::instance::{self, Instance};
-use ipu_tune::exchange::{Effort, Options, Phase, Scheduled, n0, reschedule, schedule};
+use ipu_tune::exchange::{
+    Effort, ExchangeError, Options, Phase, Schedule, Scheduled, n0, reschedule, retarget, schedule,
+};
 use ipu_tune::target::{Address, TileId};
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 #[path = "../tests/common/changed.rs"]
 mod changed;
-use changed::{changed, checked};
+use changed::{changed, checked, renamed};
 
 /// Every tile sends to each of the `fan` tiles after it, as many words as `words` says of both.
 fn to_all(name: String, tiles: u16, fan: u16, words: impl Fn(u16, u16) -> u32) -> Instance {
@@ -38,7 +41,7 @@ fn to_all(name: String, tiles: u16, fan: u16, words: impl Fn(u16, u16) -> u32) -
             phase.add(TileId(source), from, &[(to, at)], words).unwrap();
         }
     }
-    Instance { name, transfers: phase.len(), phase }
+    Instance { name, transfers: phase.len(), phase, placed: true }
 }
 
 fn all_to_all(tiles: u16, fan: u16, words: u32) -> Instance {
@@ -142,7 +145,7 @@ fn growth() {
     ];
     let alike = alike.map(|(tiles, fan, words)| all_to_all(tiles, fan, words));
     let mixed = mixed.map(|(tiles, fan, most)| mixed_lengths(tiles, fan, most));
-    for Instance { name, phase, transfers } in alike.into_iter().chain(mixed) {
+    for Instance { name, phase, transfers, .. } in alike.into_iter().chain(mixed) {
         let (fast, fast_seconds) = timed(&phase, Effort::Fast);
         let (full, full_seconds) = timed(&phase, Effort::Full);
         let started = Instant::now();
@@ -183,6 +186,10 @@ fn threads() {
 /// Phases of at least so many transfers are changed.
 const MANY: usize = 500;
 
+/// What takes a schedule over: [`reschedule`] or [`retarget`].
+type TakeOver =
+    fn(&Phase, &Phase, &Schedule, &Options<'_>) -> Result<Option<Scheduled>, ExchangeError>;
+
 /// Schedules of changed phases from those of the unchanged ones against schedules of the whole.
 fn changes(folder: Option<&Path>) {
     let mut phases = vec![all_to_all(256, 32, 16), all_to_all(1472, 64, 12)];
@@ -193,45 +200,69 @@ fn changes(folder: Option<&Path>) {
             .map(|file| instance::read(&folder.unwrap().join(file)).unwrap())
             .filter(|read| read.phase.len() >= MANY),
     );
-    println!("| phase | changed | whole | again | ÷ whole | whole s | again s | times faster |");
-    println!("|---|---|---|---|---|---|---|---|");
+    header("changed");
     for thousandths in [10, 50] {
-        let (mut horizons, mut speeds, mut found) = (0.0, 0.0, 0);
-        for Instance { name, phase, .. } in &phases {
-            let options = Options { effort: Effort::Trial, ..Options::default() };
-            let previous = schedule(phase, &options).unwrap().schedule;
-            let new = changed(phase, thousandths, &mut ChaCha8Rng::seed_from_u64(1));
-            let (whole, seconds) = timed_least(&new, Effort::Trial);
-            let runs = (0..3).map(|_| {
-                let started = Instant::now();
-                let again = reschedule(&new, phase, &previous, &options).unwrap();
-                (again, started.elapsed().as_secs_f64())
-            });
-            let (again, again_seconds) = runs.min_by(|one, two| one.1.total_cmp(&two.1)).unwrap();
-            let percent = thousandths as f64 / 10.0;
-            let Some(again) = again else {
-                println!(
-                    "| {name} | {percent} % | {} | – | – | {seconds:.4} | {again_seconds:.4} | – |",
-                    whole.schedule.horizon
-                );
-                continue;
-            };
-            assert_eq!(checked(&new, &again), again.schedule.horizon);
-            let [horizon, before] = [&again, &whole].map(|found| found.schedule.horizon);
-            let (later, faster) = (f64::from(horizon) / f64::from(before), seconds / again_seconds);
-            (horizons, speeds, found) = (horizons + later.ln(), speeds + faster.ln(), found + 1);
+        let change = format!("{} %", thousandths as f64 / 10.0);
+        let some = |phase: &Phase, random: &mut ChaCha8Rng| changed(phase, thousandths, random);
+        taken_over(&phases, &change, some, reschedule);
+    }
+    println!();
+    header("renamed");
+    taken_over(&phases, "all tiles", elsewhere, retarget);
+}
+
+fn header(change: &str) {
+    println!("| phase | {change} | whole | again | ÷ whole | whole s | again s | times faster |");
+    println!("|---|---|---|---|---|---|---|---|");
+}
+
+/// A phase with its pairs of tiles anywhere on the chip.
+fn elsewhere(phase: &Phase, random: &mut ChaCha8Rng) -> Phase {
+    let mut pairs: Vec<u16> = (0..736).collect();
+    pairs.shuffle(random);
+    renamed(phase, 1472, |tile| TileId(2 * pairs[usize::from(tile.0 / 2)] + tile.0 % 2))
+}
+
+fn taken_over(
+    phases: &[Instance],
+    change: &str,
+    changed: impl Fn(&Phase, &mut ChaCha8Rng) -> Phase,
+    take_over: TakeOver,
+) {
+    let (mut horizons, mut speeds, mut found) = (0.0, 0.0, 0);
+    for Instance { name, phase, .. } in phases {
+        let options = Options { effort: Effort::Trial, ..Options::default() };
+        let previous = schedule(phase, &options).unwrap().schedule;
+        let new = changed(phase, &mut ChaCha8Rng::seed_from_u64(1));
+        let (whole, seconds) = timed_least(&new, Effort::Trial);
+        let runs = (0..3).map(|_| {
+            let started = Instant::now();
+            let again = take_over(&new, phase, &previous, &options).unwrap();
+            (again, started.elapsed().as_secs_f64())
+        });
+        let (again, again_seconds) = runs.min_by(|one, two| one.1.total_cmp(&two.1)).unwrap();
+        let Some(again) = again else {
             println!(
-                "| {name} | {percent} % | {before} | {horizon} | {later:.3} | {seconds:.4} | {again_seconds:.4} | {faster:.1} |"
+                "| {name} | {change} | {} | – | – | {seconds:.4} | {again_seconds:.4} | – |",
+                whole.schedule.horizon
             );
-        }
-        let mean = |sum: f64| (sum / f64::from(found)).exp();
+            continue;
+        };
+        assert_eq!(checked(&new, &again), again.schedule.horizon);
+        let [horizon, before] = [&again, &whole].map(|found| found.schedule.horizon);
+        let (later, faster) = (f64::from(horizon) / f64::from(before), seconds / again_seconds);
+        (horizons, speeds, found) = (horizons + later.ln(), speeds + faster.ln(), found + 1);
         println!(
-            "| {found} of {}, geometric mean | | | | {:.3} | | | {:.1} |",
-            phases.len(),
-            mean(horizons),
-            mean(speeds)
+            "| {name} | {change} | {before} | {horizon} | {later:.3} | {seconds:.4} | {again_seconds:.4} | {faster:.1} |"
         );
     }
+    let mean = |sum: f64| (sum / f64::from(found)).exp();
+    println!(
+        "| {found} of {}, geometric mean | | | | {:.3} | | | {:.1} |",
+        phases.len(),
+        mean(horizons),
+        mean(speeds)
+    );
 }
 
 fn main() {

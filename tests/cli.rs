@@ -500,3 +500,322 @@ fn questions_without_a_study_are_answered() {
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("transfer 0: tile 9 does not exist"), "{}", stderr(&refused));
 }
+
+/// A folder with an instance `i.json` and others made of its text.
+fn instances(others: &[(&str, String)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("i.json"), transfers(&[MESSAGE])).unwrap();
+    for (name, text) in others {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn transfers(all: &[&str]) -> String {
+    format!(r#"{{"tiles": 8, "transfers": [{}]}}"#, all.join(", "))
+}
+
+const MESSAGE: &str = r#"{"source": 0, "destinations": [2, 3], "words": 64}"#;
+
+#[test]
+fn instances_that_are_none_are_refused_with_file_place_and_fix() {
+    let one = |text: &str| transfers(&[MESSAGE, text]);
+    let cases: &[(&str, String, &str)] = &[
+        ("empty", String::new(), "is empty"),
+        ("cut", transfers(&[MESSAGE])[..60].to_owned(), "`transfers[0]"),
+        ("list", "[]".to_owned(), "at the top level"),
+        ("half", r#"{"tiles": 8}"#.to_owned(), "missing field `transfers`"),
+        ("trailing", transfers(&[MESSAGE]) + " {}", "at the end"),
+        (
+            "field",
+            one(&MESSAGE.replace("}", r#", "source_adresses": [1]}"#)),
+            "transfers[1].source_adresses",
+        ),
+        ("tiles", transfers(&[]).replace('8', "1473"), "1473 tiles"),
+        ("unknown", one(&MESSAGE.replace("3]", "8]")), "transfer 1: tile 8 does not exist"),
+        ("words", one(&MESSAGE.replace("64", "0")), "transfer 1: it has no words"),
+        ("nobody", one(&MESSAGE.replace("2, 3", "")), "transfer 1: it has no destination"),
+        (
+            "itself",
+            one(&MESSAGE.replace("2, 3", "0")),
+            "transfer 1: its only destination is its source",
+        ),
+        ("sender", one(&MESSAGE.replace(": 0", ": 9")), "transfer 1: tile 9 does not exist"),
+        (
+            "odd",
+            one(&MESSAGE.replace("}", r#", "source_addresses": [400002]}"#)),
+            "transfer 1: address 0x61a82 is not a multiple of 4",
+        ),
+        (
+            "oddly",
+            one(&MESSAGE.replace("}", r#", "destination_addresses": [600000, 600001]}"#)),
+            "transfer 1: address 0x927c1 is not a multiple of 4",
+        ),
+        (
+            "below",
+            one(&MESSAGE.replace("}", r#", "source_addresses": [311292]}"#)),
+            "transfer 1: 64 words at 0x4bffc leave tile memory",
+        ),
+        (
+            "outside",
+            one(&MESSAGE.replace("}", r#", "destination_addresses": [600000, 950268]}"#)),
+            "transfer 1: 64 words at 0xe7ffc leave tile memory",
+        ),
+        (
+            "few",
+            one(&MESSAGE.replace("}", r#", "destination_addresses": [600000]}"#)),
+            "transfer 1: 1 destination addresses, expected 2",
+        ),
+        (
+            "twice",
+            transfers(&[
+                r#"{"source": 0, "destinations": [2], "words": 8, "destination_addresses": [600000]},
+                {"source": 1, "destinations": [2], "words": 8, "destination_addresses": [600028]}"#,
+            ]),
+            "transfer 1: it writes 0x927dc of tile 2, which transfer 0 writes too",
+        ),
+        (
+            "long",
+            one(&MESSAGE.replace("64", "4294967295")),
+            "transfer 1: no place is left for its 4294967295 words on tile 0",
+        ),
+    ];
+    let named = cases.iter().map(|(name, text, _)| (*name, text.clone())).collect::<Vec<_>>();
+    let folder = instances(&named);
+    for (name, _, wanted) in cases {
+        let output = run(folder.path(), &["exchange", "i.json", name]);
+        let message = stderr(&output);
+        assert_eq!((code(&output), output.stdout.len()), (2, 0), "{name}: {message}");
+        assert!(message.contains(&format!("`{name}`")), "{name}: {message}");
+        assert!(message.contains(wanted) && message.contains("hint: "), "{name}: {message}");
+        let reason = wanted.rsplit(": ").next().unwrap();
+        assert_eq!(message.matches(reason).count(), 1, "{name} says it twice: {message}");
+        let output = run(folder.path(), &["exchange", "--rows", "rows.json", name]);
+        assert_eq!((code(&output), stderr(&output)), (2, message), "{name}");
+    }
+    assert!(!folder.path().join("rows.json").exists());
+    let all = run(folder.path(), &["exchange", "half", "i.json", "absent", "words"]);
+    let message = stderr(&all);
+    assert_eq!((code(&all), all.stdout.len()), (2, 0), "{message}");
+    let errors: Vec<&str> = message.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 3, "{message}");
+    let named = errors.iter().zip(["`half`", "`absent`", "`words`"]);
+    assert!(named.into_iter().all(|(error, name)| error.contains(name)), "{message}");
+}
+
+#[test]
+fn n0_refuses_the_same() {
+    let long = MESSAGE.replace("64", "4294967295");
+    let cases = [
+        ("words", MESSAGE.replace("64", "0"), "transfer 1: it has no words"),
+        ("unknown", MESSAGE.replace("3]", "8]"), "transfer 1: tile 8 does not exist"),
+        ("nobody", MESSAGE.replace("2, 3", ""), "transfer 1: it has no destination"),
+        ("itself", MESSAGE.replace("2, 3", "0"), "transfer 1: its only destination is its source"),
+        ("long", long, "transfer 1: with it 8589934718 words arrive"),
+    ];
+    let named = cases.each_ref().map(|(name, text, _)| (*name, transfers(&[MESSAGE, text])));
+    let folder = instances(&named);
+    for (name, _, wanted) in &cases {
+        let output = run(folder.path(), &["exchange", "--timing", "n0", name]);
+        let message = stderr(&output);
+        assert_eq!((code(&output), output.stdout.len()), (2, 0), "{name}: {message}");
+        assert!(message.contains(&format!("`{name}`: {wanted}")), "{name}: {message}");
+        assert!(message.contains("hint: "), "{message}");
+    }
+}
+
+#[test]
+fn transfers_in_a_ring_keep_the_order_of_the_file() {
+    let ring = [(0, 1, 393_216, 589_824), (1, 2, 589_824, 589_824), (2, 0, 589_824, 393_216)];
+    let ring = ring.map(|(from, to, read, written)| {
+        format!(
+            r#"{{"source": {from}, "destinations": [{to}], "words": 8,
+                "source_addresses": [{read}], "destination_addresses": [{written}]}}"#
+        )
+    });
+    let folder = instances(&[("ring.json", transfers(&ring.each_ref().map(String::as_str)))]);
+    let exact = json(&run(folder.path(), &["exchange", "--json", "ring.json"]));
+    assert_eq!(exact["checked"], true);
+    let plain = json(&run(folder.path(), &["exchange", "--json", "--timing", "n0", "ring.json"]));
+    assert_eq!((&plain["checked"], &plain["n0_horizon"]), (&true.into(), &24.into()));
+}
+
+#[test]
+fn rows_of_a_loop_are_checked_in_every_iteration() {
+    let moving = r#"{"source": 0, "destinations": [2], "words": 64,
+        "source_addresses": [311296, 376832, 442368], "destination_addresses": [600000]}"#;
+    let folder = instances(&[("loop.json", transfers(&[moving, MESSAGE]))]);
+    let output = run(folder.path(), &["exchange", "--json", "loop.json", "--rows", "rows.json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(json(&output)["checked"], true);
+    let rows = fs::read(folder.path().join("rows.json")).unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+    // The elements of all three iterations, and of what `MESSAGE` reads, are avoided.
+    assert_eq!(
+        (&rows["rows"][0]["tile"], &rows["rows"][0]["address"]),
+        (&0.into(), &0x64000.into())
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    use std::io::Write;
+    let folder = instances(&[]);
+    let path = |name: &str| folder.path().join(name);
+    let mut packer = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    packer.write_all(transfers(&[MESSAGE]).as_bytes()).unwrap();
+    let packed = packer.finish().unwrap();
+    fs::write(path("whole.json.gz"), &packed).unwrap();
+    assert_eq!(code(&run(folder.path(), &["exchange", "whole.json.gz"])), 0);
+    fs::write(path("cut.json.gz"), &packed[..packed.len() / 2]).unwrap();
+    let mut changed = packed.clone();
+    let checksum = packed.len() - 8;
+    changed[checksum] ^= 1;
+    fs::write(path("changed.json.gz"), changed).unwrap();
+    fs::write(path("empty.json.gz"), "").unwrap();
+    fs::write(path("more.json.gz"), [&packed, &b"more"[..]].concat()).unwrap();
+    fs::write(path("plain.json.gz"), transfers(&[MESSAGE])).unwrap();
+    let bytes = transfers(&[MESSAGE]).replace("\"tiles", "\n \"t?les").into_bytes();
+    let bytes: Vec<u8> =
+        bytes.iter().map(|byte| if *byte == b'?' { 0xff } else { *byte }).collect();
+    fs::write(path("bytes.json"), bytes).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    let cases = [
+        ("absent.json", "cannot read"),
+        ("folder", "cannot read"),
+        ("bytes.json", "is not UTF-8 text at line 2, byte 4"),
+        ("changed.json.gz", "cannot unpack"),
+        ("cut.json.gz", "cannot unpack"),
+        ("empty.json.gz", "cannot unpack"),
+        ("more.json.gz", "cannot unpack"),
+        ("plain.json.gz", "cannot unpack"),
+    ];
+    for (name, wanted) in cases {
+        let output = run(folder.path(), &["exchange", "--json", "i.json", name]);
+        let message = stderr(&output);
+        assert_eq!((code(&output), output.stdout.len()), (2, 0), "{name}: {message}");
+        assert!(message.contains(&format!("`{name}`")) && message.contains(wanted), "{message}");
+        assert!(message.contains("hint: "), "{message}");
+    }
+}
+
+#[test]
+fn rows_lie_where_a_tile_moves_nothing() {
+    // Data where rows lie first, on the sender and on one receiver.
+    let at = r#"{"source": 0, "destinations": [2, 3], "words": 64, "source_addresses": [311296],
+        "destination_addresses": [524288, 311296]}"#;
+    // All of executable memory.
+    let all = r#"{"source": 4, "destinations": [5], "words": 53248, "source_addresses": [311296],
+        "destination_addresses": [524288]}"#;
+    let folder = instances(&[("at.json", transfers(&[at])), ("all.json", transfers(&[all]))]);
+    let output = run(folder.path(), &["exchange", "at.json", "--rows", "rows.json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let rows = fs::read(folder.path().join("rows.json")).unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+    let places: Vec<_> =
+        rows["rows"].as_array().unwrap().iter().map(|row| &row["address"]).collect();
+    // Tile 1 lends tile 0 its lane.
+    assert_eq!(places, [0x5c000, 0x4c020, 0x4c020, 0x5c000]);
+    let output = run(folder.path(), &["exchange", "all.json", "--rows", "none.json"]);
+    let message = stderr(&output);
+    assert_eq!((code(&output), output.stdout.len()), (2, 0), "{message}");
+    let named = ["`all.json`: tile 4 has no place for its row of", "rule M2", "hint: "];
+    assert!(named.iter().all(|word| message.contains(word)), "{message}");
+    assert!(!folder.path().join("none.json").exists());
+}
+
+#[test]
+fn long_rows_get_more_than_one_element() {
+    let all = vec![r#"{"source": 0, "destinations": [1], "words": 1}"#; 5000];
+    let folder = instances(&[("many.json", transfers(&all))]);
+    let arguments = ["exchange", "--effort", "fast", "many.json", "--json", "--rows", "rows.json"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(json(&output)["row_bytes_max"].as_u64().unwrap() > 0x4000);
+    let rows = fs::read(folder.path().join("rows.json")).unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+    // Tile 0 reads in the element from 0x60000 on.
+    assert_eq!(rows["rows"][0]["address"], 0x64000);
+}
+
+#[test]
+fn a_phase_that_cannot_be_scheduled_takes_nothing_from_the_others() {
+    let long = r#"{"source": 0, "destinations": [1, 5, 7], "words": 9000}"#;
+    let folder = instances(&[("long.json", transfers(&[MESSAGE, long, MESSAGE]))]);
+    let limited = |more: &[&str]| {
+        let files = ["i.json", "long.json", "i.json"];
+        run(folder.path(), &[&["exchange", "--row-bytes", "28"], &files[..], more].concat())
+    };
+    for (more, lines) in [(&[][..], 2), (&["--json"], 2), (&["--json", "--threads", "2"], 2)] {
+        let output = limited(more);
+        let message = stderr(&output);
+        assert_eq!(code(&output), 3, "{message}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let found = text.lines().filter(|line| line.contains(" i ") || line.contains("\"i\""));
+        assert_eq!(found.count(), lines, "{text}");
+        assert!(!text.contains("long"), "{text}");
+        let named = ["`long.json`", "`--row-bytes 28`", "row of tile ", " bytes", "hint: "];
+        assert!(named.iter().all(|word| message.contains(word)), "{message}");
+    }
+}
+
+#[test]
+fn rows_do_not_take_the_place_of_their_instance() {
+    let folder = instances(&[]);
+    let path = folder.path().join("i.json");
+    let before = fs::read(&path).unwrap();
+    std::os::unix::fs::symlink(&path, folder.path().join("link.json")).unwrap();
+    for rows in ["i.json", "./i.json", "link.json"] {
+        let output = run(folder.path(), &["exchange", "--rows", rows, "i.json"]);
+        assert_eq!(code(&output), 2);
+        let wanted = format!("`--rows {rows}` would overwrite the instance");
+        assert!(stderr(&output).contains(&wanted), "{}", stderr(&output));
+        assert!(stderr(&output).contains("another place for the rows"), "{}", stderr(&output));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn every_answer_has_every_field() {
+    let large = r#"{"source": 0, "destinations": [2], "words": 100000}"#;
+    let folder =
+        instances(&[("none.json", transfers(&[])), ("large.json", transfers(&[large, large]))]);
+    let answer =
+        |more: &[&str]| json(&run(folder.path(), &[&["exchange", "--json"], more].concat()));
+    let fields = |answer: &serde_json::Value| -> Vec<String> {
+        answer.as_object().unwrap().keys().cloned().collect()
+    };
+    let exact = answer(&["i.json"]);
+    let words = |name: &str| exact[name].as_u64().unwrap();
+    assert!(exact["n0_horizon"].is_null() && words("horizon") > 0);
+    assert!(words("row_bytes_total") >= 4 * words("row_words_total"));
+    assert_eq!((words("row_bytes_max") % 8, words("row_bytes_total") % 8), (0, 0));
+    let none = answer(&["none.json"]);
+    for name in ["row_words_max", "row_words_total", "row_bytes_max", "row_bytes_total", "horizon"]
+    {
+        assert_eq!(none[name], 0, "{name}");
+    }
+    // More than a tile holds: N0 needs no memory where the file has no addresses.
+    let plain = answer(&["--timing", "n0", "large.json"]);
+    assert_eq!((&plain["n0_horizon"], plain["checked"].as_bool()), (&200_000.into(), Some(true)));
+    for name in ["ordinary_horizon", "paired_horizon", "mixed_horizon", "horizon", "row_words_max"]
+    {
+        assert!(plain[name].is_null(), "{name}");
+    }
+    assert_eq!(fields(&plain), fields(&exact));
+    assert_eq!(fields(&none), fields(&exact));
+    let contract = [
+        "name",
+        "transfers",
+        "lower_bound",
+        "ordinary_horizon",
+        "paired_horizon",
+        "horizon",
+        "n0_horizon",
+        "row_words_max",
+        "row_words_total",
+        "schedule_seconds",
+        "checked",
+    ];
+    assert!(contract.iter().all(|name| fields(&exact).iter().any(|found| found == name)));
+}

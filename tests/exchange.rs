@@ -11,7 +11,7 @@ use ipu_tune::exchange::{
     Bounds, Effort, ExchangeError, Options, Phase, Scheduled, Start, Taken, TransferError, Width,
     lower_bound, n0, relocate, rows::encode, schedule, shape,
 };
-use ipu_tune::target::{Address, Bytes, Control, Instruction, Pic, TileId, decode};
+use ipu_tune::target::{Address, Bytes, Control, Instruction, Pic, TileId, decode, route};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -573,6 +573,72 @@ fn a_missing_or_wrong_format_is_named() {
     });
 }
 
+/// 64-bit messages to tiles 0 and 1, in the order in which they have to come.
+fn run_of(sources: &[u16], words: u32) -> (Phase, Scheduled) {
+    let mut phase = Phase::new(96);
+    for (source, at) in sources.iter().zip(0..) {
+        let to = Address(0x90000 + 8 * at * words);
+        let to = [(TileId(0), to), (TileId(1), to)];
+        phase.add(TileId(*source), Address(0x60000), &to, words).unwrap();
+    }
+    let options = Options { width: Width::Paired, ..Options::default() };
+    let scheduled = schedule(&phase, &options).unwrap();
+    assert_eq!(check(&phase, &rows(&scheduled), ROWS).unwrap(), scheduled.schedule.horizon);
+    (phase, scheduled)
+}
+
+/// Formats that a tile sets, with their events.
+fn formats(scheduled: &Scheduled, tile: u16) -> Vec<(u32, u32)> {
+    let row = scheduled.rows.iter().find(|row| row.tile.0 == tile).unwrap();
+    let format = |(event, control)| match control {
+        Control::Pic(pic) if pic.format => Some((event, pic.value)),
+        _ => None,
+    };
+    controls(&decoded(&row.words)).into_iter().filter_map(format).collect()
+}
+
+#[test]
+fn wide_messages_of_one_format_follow_one_another_without_a_break() {
+    let way = |source: u16| route(TileId(source), TileId(0)).direction;
+    let (same, other): (Vec<u16>, Vec<u16>) =
+        (2..96).step_by(2).partition(|source| way(*source) == way(4));
+    let items = 40;
+    let (_, one) = run_of(&same[..1], 2 * items);
+    for count in [2, 3, 6] {
+        let (_, many) = run_of(&same[..count], 2 * items);
+        let passing = formats(&many, 0);
+        assert_eq!(passing.len(), 2, "{passing:?}");
+        assert_eq!(passing[1].0 - passing[0].0, count as u32 * items);
+        assert!(many.schedule.horizon <= one.schedule.horizon + count as u32 * items);
+    }
+    // Two formats cannot be set at once.
+    let (_, both) = run_of(&[same[0], other[0]], 2 * items);
+    let passing = formats(&both, 0);
+    assert_eq!(passing.len(), 4, "{passing:?}");
+    assert_eq!(passing[2].0 - passing[1].0, 1);
+}
+
+#[test]
+fn a_format_taken_back_between_wide_messages_is_named() {
+    let (phase, scheduled) = run_of(&[4, 6, 8], 80);
+    assert_eq!(formats(&scheduled, 1).len(), 2);
+    let mut made = rows(&scheduled);
+    let row = made.iter_mut().find(|(tile, _)| tile.0 == 1).unwrap();
+    let mut instructions = decoded(&row.1);
+    let off = Pic { format: true, value: 0 };
+    let changed = instructions.iter_mut().rev().find_map(|instruction| match instruction {
+        // In place of a pointer, so that all other events stay where they are.
+        Instruction::DelayPic { pic, .. } if !pic.format => {
+            *pic = off;
+            Some(())
+        }
+        _ => None,
+    });
+    assert!(changed.is_some());
+    row.1 = encoded(&instructions);
+    assert!(check(&phase, &made, ROWS).unwrap_err().has("format"));
+}
+
 #[test]
 fn a_misaligned_wide_pointer_is_named() {
     broken(Width::Paired, 1, "alignment", |row| first(row, |i| pointer(i, |value| value + 1)));
@@ -851,19 +917,24 @@ fn a_schedule_is_refused_for_other_transfers() {
     assert_eq!(other.unwrap_err(), ExchangeError::OtherShape);
 }
 
-/// One pair is sent to by far too many, so 64-bit messages help it; two other pairs send to each
-/// other from both members, where a 64-bit message only takes the partner's lane.
+/// One pair is sent to by far too many, so 64-bit messages help it; in another pair one member sends
+/// to a pair and the other to a single tile, so that a 64-bit message of the one takes the lane that
+/// the other has no time to lend.
 #[test]
 fn a_mixture_of_widths_can_beat_both() {
-    let wish = |source, to: u16, words| Wish { source, destinations: vec![to, to + 1], words };
+    let wish = |source, destinations: &[u16], words| {
+        let destinations = destinations.to_vec();
+        Wish { source, destinations, words }
+    };
     let mut wishes = vec![];
     for source in [4, 6, 8, 10, 12, 14] {
-        wishes.push(wish(source, 0, 600));
+        wishes.push(wish(source, &[0, 1], 600));
     }
     // In turn, so that no message goes on where the sender's last one ends.
     for to in [18, 20, 22] {
-        for sender in [16, 17].repeat(16) {
-            wishes.push(wish(sender, to, 60));
+        for _ in 0..16 {
+            wishes.push(wish(16, &[to, to + 1], 60));
+            wishes.push(wish(17, &[to - 16], 60));
         }
     }
     let phase = place(&wishes, false);

@@ -197,7 +197,8 @@ pub(super) struct ConvertArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ExchangeArgs {
-    /// Instances, `.json` or `.json.gz`
+    /// Instances, `.json` or `.json.gz`; all are read before any is scheduled, and one that cannot be
+    /// scheduled does not keep the others from being printed
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
     /// How long to look for a good schedule
@@ -206,14 +207,15 @@ pub(super) struct ExchangeArgs {
     /// What a message takes: the chip's timing, or lanes alone (to compare schedulers)
     #[arg(long, value_enum, default_value_t = ExchangeTiming::Exact)]
     pub(super) timing: ExchangeTiming,
-    /// Most bytes that a tile's row may take (exact timing): kept at the cost of a later end
+    /// Most bytes that a tile's row may take, four a word (exact timing): kept at the cost of a later
+    /// end
     #[arg(long, value_name = "N")]
     pub(super) row_bytes: Option<u32>,
     /// Instances to schedule at once, one a thread; their order and schedules do not depend on it
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) threads: u16,
-    /// Writes the rows of all tiles to a JSON file (one instance, exact timing)
+    /// Writes the rows of all tiles and where they can lie to a JSON file (one instance, exact timing)
     #[arg(long)]
     pub(super) rows: Option<PathBuf>,
 }

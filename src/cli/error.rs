@@ -75,8 +75,20 @@ pub(super) enum CliError {
     NoTile { path: PathBuf, tile: u16, tiles: u16 },
     #[error("`{option} {}` would overwrite the {what}", path.display())]
     Overwrites { option: &'static str, path: PathBuf, what: &'static str, instead: &'static str },
-    #[error("exchange instance `{name}`: {what}")]
-    Schedule { name: String, what: String },
+    #[error("cannot schedule `{}`: {what}", path.display())]
+    Schedule { path: PathBuf, what: String },
+    #[error(
+        "cannot schedule `{}`: no schedule was found that keeps `--row-bytes {limit}`, in the \
+         nearest the row of tile {tile} takes {bytes} bytes",
+        path.display()
+    )]
+    RowTooLong { path: PathBuf, tile: u16, bytes: u32, limit: u32 },
+    #[error(
+        "`{}`: tile {tile} has no place for its row of {bytes} bytes: no executable memory elements \
+         that are large enough are free of what it sends and receives (rule M2)",
+        path.display()
+    )]
+    NoRowPlace { path: PathBuf, tile: u16, bytes: u32 },
     #[error("cannot read `{}`", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("`{}`: {what}", path.display())]
@@ -123,6 +135,7 @@ impl CliError {
             | CliError::NotRevalidated { .. }
             | CliError::TooLarge { .. }
             | CliError::Unplaced { .. }
+            | CliError::RowTooLong { .. }
             | CliError::Space(SpaceError::Empty { .. }) => Exit::Infeasible,
             CliError::Device(_) => Exit::Device,
             CliError::Store(_) | CliError::Journal(_) => Exit::Study,
@@ -145,9 +158,19 @@ impl CliError {
             CliError::Unwritable { .. } => {
                 Some("choose another place with `--output PATH`".to_owned())
             }
+            CliError::Instance(error) => Some(error.hint()),
             CliError::Overwrites { instead, .. } => {
                 Some(format!("choose another place for the {instead}"))
             }
+            CliError::RowTooLong { bytes, .. } => {
+                Some(format!("a larger `--row-bytes`, {bytes} or more"))
+            }
+            CliError::NoRowPlace { .. } => Some(
+                "keep 0x4c000 to 0x50000 or some of 0x5c000 to 0x80000 (in decimal 311296 to 327680, \
+                 376832 to 524288) free of the tile's data, in whole elements of 16 KiB; or give it \
+                 fewer transfers"
+                    .to_owned(),
+            ),
             CliError::Infeasible { .. } => {
                 Some("more tiles, a smaller model, or a longer `--budget` may help".to_owned())
             }

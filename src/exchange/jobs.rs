@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::target::topology::paired_time;
+use crate::target::topology::{Direction, direction, paired_time};
 use crate::target::{TileId, route, time_to_mux};
 
 use super::lanes::{element_mask, source_mask};
@@ -47,6 +47,8 @@ pub struct End {
     pub window: i32,
     /// Whether it is a pair's early member (selects the source).
     pub early: bool,
+    /// Where its words come from, which is the format of 64-bit ones.
+    pub direction: Direction,
     /// Start of the time for which memory is written, relative to the send's.
     pub write: i32,
     /// Memory elements that are written, of those that the tile reads too.
@@ -114,13 +116,14 @@ impl Jobs {
             least = least.min(time);
             let window = if paired { paired_time(source, tile) } else { time + 1 };
             let early = paired && route(source, tile).destination_is_early;
+            let direction = direction(source, tile);
             let mask = match phase.contended(tile) {
                 0 => 0,
                 contended => element_mask(address, transfer.words) & contended,
             };
             let row = tile.row();
             let arrival = if paired { 53 } else { 52 } + 2 * row as i32;
-            let end = End { tile, row, window, early, write: window + arrival, mask };
+            let end = End { tile, row, window, early, direction, write: window + arrival, mask };
             completion = completion.max(end.write + items as i32);
             tail = tail.max(window.saturating_add_unsigned(end.after(items, paired)));
             self.ends.push(end);

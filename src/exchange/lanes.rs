@@ -2,6 +2,7 @@
 
 use crate::target::Address;
 use crate::target::sram::element;
+use crate::target::topology::Direction;
 
 use super::phase::Transfer;
 
@@ -64,6 +65,18 @@ impl Lane {
         }
     }
 
+    /// Occupies `[start, end)`, of which parts may be busy already.
+    pub fn cover(&mut self, start: u32, end: u32) {
+        let first = self.busy.partition_point(|interval| interval.1 < start);
+        let last = self.busy.partition_point(|interval| interval.0 <= end);
+        let (mut from, mut to) = (start, end);
+        for interval in self.busy.drain(first..last) {
+            from = from.min(interval.0);
+            to = to.max(interval.1);
+        }
+        self.occupy(from, to);
+    }
+
     /// Occupies `[start, end)`, which must be free.
     pub fn occupy(&mut self, start: u32, end: u32) {
         let at = self.busy.partition_point(|interval| interval.0 < start);
@@ -79,6 +92,41 @@ impl Lane {
             (false, true) => self.busy[at].0 = start,
             (false, false) => self.busy.insert(at, (start, end)),
         }
+    }
+}
+
+/// Windows of a tile's 64-bit messages, by their start: first event, end, direction.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(Vec<(u32, u32, Direction)>);
+
+/// Whether the window of a 64-bit message touches one before it and one after it, in the same format:
+/// then no format is set in between, and the next source is selected at once (rule R6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touch {
+    /// One ends where it starts.
+    pub before: bool,
+    /// One starts where it ends.
+    pub after: bool,
+}
+
+impl Runs {
+    /// What a window would touch; `None` if that has another format: two formats cannot be set at once.
+    pub fn touch(&self, start: u32, items: u32, direction: Direction) -> Option<Touch> {
+        let at = self.0.partition_point(|window| window.0 < start);
+        let before = at.checked_sub(1).map(|before| self.0[before]);
+        let before = before.filter(|window| window.1 == start);
+        let after = self.0.get(at).filter(|window| window.0 == start + items);
+        let differs = |window: &(u32, u32, Direction)| window.2 != direction;
+        if before.iter().any(differs) || after.into_iter().any(differs) {
+            return None;
+        }
+        Some(Touch { before: before.is_some(), after: after.is_some() })
+    }
+
+    /// Adds a window.
+    pub fn add(&mut self, start: u32, items: u32, direction: Direction) {
+        let at = self.0.partition_point(|window| window.0 < start);
+        self.0.insert(at, (start, start + items, direction));
     }
 }
 
@@ -293,6 +341,37 @@ mod tests {
                 events.occupy(start, start + length);
             }
         }
+    }
+
+    #[test]
+    fn what_is_covered_is_busy_however_often() {
+        let mut number = numbers();
+        for shortest in 1..6 {
+            let (mut lane, mut events) = (Lane::new(shortest), Events(vec![]));
+            for _ in 0..300 {
+                let (start, length) = (number(4000), 1 + number(12));
+                lane.cover(start, start + length);
+                events.occupy(start, start + length);
+                let (from, length) = (number(4000), shortest + number(9));
+                assert_eq!(lane.earliest(from, length), events.earliest(from, length));
+            }
+        }
+    }
+
+    #[test]
+    fn windows_touch_in_one_format_only() {
+        let mut runs = Runs::default();
+        runs.add(20, 10, Direction::One);
+        runs.add(40, 10, Direction::Two);
+        let touch = |before, after| Some(Touch { before, after });
+        assert_eq!(runs.touch(30, 9, Direction::One), touch(true, false));
+        assert_eq!(runs.touch(31, 9, Direction::Two), touch(false, true));
+        assert_eq!(runs.touch(31, 8, Direction::Two), touch(false, false));
+        assert_eq!(runs.touch(30, 10, Direction::One), None);
+        assert_eq!(runs.touch(30, 9, Direction::Two), None);
+        runs.add(30, 5, Direction::One);
+        assert_eq!(runs.touch(10, 10, Direction::One), touch(false, true));
+        assert_eq!(runs.touch(35, 5, Direction::Two), None);
     }
 
     #[test]

@@ -18,12 +18,14 @@
 //!
 //! Transfers whose words go on where others end, at the sender and at every receiver, are one message.
 //!
-//! A phase of which few transfers changed can take over the schedule that it had: [`reschedule`].
+//! A phase of which few transfers changed can take over the schedule that it had: [`reschedule`]; one
+//! on other tiles can take over the order: [`retarget`].
 //!
 //! Of two schedules the one that ends first is taken; with full effort, of equals the one with the
 //! smaller largest row, then with the fewer bytes in all rows. A limit of row bytes goes before all that.
 
 pub mod bound;
+mod branch;
 mod changes;
 pub mod colours;
 pub mod improve;
@@ -38,6 +40,7 @@ pub mod place;
 mod rank;
 mod repair;
 mod reschedule;
+mod retarget;
 pub mod rows;
 mod search;
 mod strips;
@@ -55,6 +58,7 @@ pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
 pub use reschedule::reschedule;
+pub use retarget::retarget;
 pub use rows::{Base, Row, RowBytes, RowError};
 use search::Found;
 use waits::Waits;

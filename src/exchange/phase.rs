@@ -134,8 +134,7 @@ pub enum ExchangeError {
     Transfer {
         /// Which, in the order added.
         index: usize,
-        /// Why.
-        #[source]
+        /// Why; the message says it.
         error: TransferError,
     },
     /// The caller wanted no answer any more.
@@ -342,6 +341,13 @@ impl Phase {
     pub fn contended(&self, tile: TileId) -> u32 {
         let tile = usize::from(tile.0);
         self.read[tile] & self.written[tile]
+    }
+
+    /// The memory elements of a tile that the phase reads or writes, in any iteration: the bit `1 << n`
+    /// stands for the element `n`.
+    pub fn touched(&self, tile: TileId) -> u32 {
+        let tile = usize::from(tile.0);
+        self.read[tile] | self.written[tile]
     }
 
     /// Whether any tile reads and writes one element.

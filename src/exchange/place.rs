@@ -4,7 +4,7 @@ use crate::target::TileId;
 use crate::target::instruction::BASE_WRITE;
 
 use super::jobs::{End, Job, Jobs};
-use super::lanes::{Accesses, Care, Controls, Lane, Mark};
+use super::lanes::{Accesses, Care, Controls, Lane, Mark, Runs, Touch};
 use super::rows::Base;
 use super::strips::Strips;
 
@@ -40,9 +40,14 @@ pub struct Placed {
 
 /// Everything placed on one tile.
 #[derive(Clone, Debug, Default)]
-struct Tile {
+pub struct Tile {
     transmit: Lane,
+    /// What windows of 32-bit messages keep clear of.
     receive: Lane,
+    /// What windows of 64-bit messages keep clear of, and how those touch; only used where there are
+    /// any.
+    receive_wide: Lane,
+    runs: Runs,
     controls: Controls,
     reads: Accesses,
     writes: Accesses,
@@ -100,7 +105,7 @@ impl Tile {
         let fits = |(at, mark)| self.controls.admits(at, mark, care);
         let (mut window, mut none) = (from, from);
         loop {
-            let marks = marks(job, end, window).into_iter().flatten();
+            let marks = marks(job, end, window).into_iter();
             let Some(refused) = marks.map(fits).position(|fits| !fits) else { break };
             none += u32::from(none == window && refused < shared);
             window += 1;
@@ -110,7 +115,45 @@ impl Tile {
         }
         window - from
     }
+
+    /// Whether a 64-bit message's window may start at `window`, where its lane is free.
+    fn admits_wide(&self, job: &Job, end: &End, window: u32, controls: bool) -> bool {
+        let Some(touch) = self.runs.touch(window, job.items, end.direction) else { return false };
+        let mut marks = wide_marks(job, end, window, touch).into_iter().flatten();
+        !controls || marks.all(|at| self.controls.admits(at, Mark::Paired, Care::Free))
+    }
+
+    /// Takes the events of a 32-bit message's window, and its controls.
+    fn receive(&mut self, job: &Job, end: &End, window: u32, rules: Rules<'_>, wide: bool) {
+        let last = window + job.items;
+        self.receive.occupy(window, last);
+        if wide {
+            self.receive_wide.cover(window - APART, last + APART);
+        }
+        if rules != Rules::Lanes {
+            marks(job, end, window).into_iter().for_each(|(at, mark)| self.controls.add(at, mark));
+        }
+    }
+
+    /// The same of a 64-bit one. Events of controls that a message before or after it does not need any
+    /// more (rule R6) stay taken: so what is placed stays legal without that message.
+    fn receive_wide(&mut self, job: &Job, end: &End, window: u32, rules: Rules<'_>) {
+        let last = window + job.items;
+        let touch = self.runs.touch(window, job.items, end.direction).unwrap_or_default();
+        self.receive.cover(window - APART, last + APART);
+        self.receive_wide.occupy(window, last);
+        self.runs.add(window, job.items, end.direction);
+        if rules == Rules::Lanes {
+            return;
+        }
+        let marks = wide_marks(job, end, window, touch).into_iter().flatten();
+        marks.for_each(|at| self.controls.add(at, Mark::Paired));
+    }
 }
+
+/// Events between the windows of a 32-bit and a 64-bit message: the format changes after the last word
+/// (rule R3), and the pointer after the last 64-bit item follows it by an event less (rule R2).
+const APART: u32 = 1;
 
 /// Jobs placed between two looks at whether to stop.
 const PATIENCE: usize = 1024;
@@ -218,16 +261,19 @@ pub fn starts(jobs: &Jobs, events: &[u32]) -> Vec<Start> {
 }
 
 /// All tiles of a phase, part of its jobs placed.
-struct Board<'a> {
+pub struct Board<'a> {
     rules: Rules<'a>,
     tiles: Vec<Tile>,
     /// How many marks of a receive are the same for all jobs: if they are alike, all; if none is
     /// paired, those of its start.
     shared: usize,
+    /// Whether any is paired.
+    wide: bool,
 }
 
 impl<'a> Board<'a> {
-    fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
+    /// Nothing placed.
+    pub fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
         let all = || (0..jobs.len()).map(|index| jobs.job(index));
         let shortest = all().map(|job| job.items).min().unwrap_or(1);
         let shared = match all().all(|job| !job.paired) {
@@ -236,8 +282,26 @@ impl<'a> Board<'a> {
             false => 0,
         };
         let lane = Lane::new(shortest);
-        let tile = Tile { transmit: lane.clone(), receive: lane, ..Tile::default() };
-        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared }
+        let tile = Tile {
+            transmit: lane.clone(),
+            receive: lane.clone(),
+            receive_wide: lane,
+            ..Tile::default()
+        };
+        let wide = all().any(|job| job.paired);
+        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared, wide }
+    }
+
+    /// What placing a job changes, as it is before.
+    pub fn tiles_of(&self, job: &Job, ends: &[End]) -> Vec<(TileId, Tile)> {
+        let lent = job.paired.then(|| job.source.partner());
+        let tiles = [job.source].into_iter().chain(lent).chain(ends.iter().map(|end| end.tile));
+        tiles.map(|tile| (tile, self.tile(tile).clone())).collect()
+    }
+
+    /// Takes back what was changed since.
+    pub fn put_back(&mut self, tiles: Vec<(TileId, Tile)>) {
+        tiles.into_iter().for_each(|(tile, before)| *self.tile_mut(tile) = before);
     }
 
     fn tile(&self, tile: TileId) -> &Tile {
@@ -283,14 +347,15 @@ impl<'a> Board<'a> {
     fn receiver_earliest(&mut self, job: &Job, end: &End, from: u32) -> u32 {
         let (rules, shared) = (self.rules, self.shared);
         let tile = self.tile_mut(end.tile);
-        // A paired window keeps an event on both sides for its own controls.
-        let (before, length) = if job.paired { (1, job.items + 2) } else { (0, job.items) };
         settle(from, |from| {
             let window = from.wrapping_add_signed(end.window);
-            let found = tile.receive.earliest(window.saturating_sub(before), length) + before;
+            let lane = if job.paired { &mut tile.receive_wide } else { &mut tile.receive };
+            let found = lane.earliest(window, job.items);
             let free = from + found.saturating_sub(window);
             let mut event = free;
-            if let Rules::All(cares) = rules {
+            if job.paired {
+                event += u32::from(!tile.admits_wide(job, end, found, rules != Rules::Lanes));
+            } else if let Rules::All(cares) = rules {
                 let care = cares[usize::from(end.tile.0)];
                 event += tile.admit_receive(job, end, found.max(window), care, shared);
             }
@@ -319,7 +384,7 @@ impl Tiles for Board<'_> {
     }
 
     fn occupy(&mut self, job: &Job, ends: &[End], event: u32) {
-        let rules = self.rules;
+        let (rules, wide) = (self.rules, self.wide);
         let last = lane_end(job, event);
         let sender = self.tile_mut(job.source);
         sender.transmit.occupy(sender.lane_start(job, event), last);
@@ -337,16 +402,13 @@ impl Tiles for Board<'_> {
         for end in ends {
             let window = event.wrapping_add_signed(end.window);
             let tile = self.tile_mut(end.tile);
-            let side = u32::from(job.paired);
-            tile.receive.occupy(window - side, window + job.items + side);
+            if job.paired {
+                tile.receive_wide(job, end, window, rules);
+            } else {
+                tile.receive(job, end, window, rules, wide);
+            }
             let (start, last) = write_span(job, end, event);
             tile.writes.add(start, last, end.mask);
-            if rules == Rules::Lanes {
-                continue;
-            }
-            for (at, mark) in marks(job, end, window).into_iter().flatten() {
-                tile.controls.add(at, mark);
-            }
         }
     }
 
@@ -378,29 +440,29 @@ fn lane_end(job: &Job, event: u32) -> u32 {
     if job.paired { job.sender_horizon(event) } else { event + job.items }
 }
 
-/// Controls of a receiver whose source window starts at `window`.
-pub fn marks(job: &Job, receiver: &End, window: u32) -> [Option<(u32, Mark)>; 5] {
-    let end = window + job.items;
-    if !job.paired {
-        let pointer = window + 52 + 2 * receiver.row;
-        return [
-            Some((window, Mark::Source)),
-            Some((pointer, Mark::Pointer)),
-            Some((end, Mark::Source)),
-            None,
-            None,
-        ];
-    }
-    let format = window + 51 + 2 * receiver.row;
-    let select = receiver.early.then_some((window, Mark::Paired));
-    let release = receiver.early.then_some((end, Mark::Paired));
+/// Controls of a 32-bit message's receiver whose source window starts at `window`.
+pub fn marks(job: &Job, receiver: &End, window: u32) -> [(u32, Mark); 3] {
+    let pointer = window + 52 + 2 * receiver.row;
+    [(window, Mark::Source), (pointer, Mark::Pointer), (window + job.items, Mark::Source)]
+}
+
+/// Events of the controls of a 64-bit message's receiver, of which rule R6 leaves out those that touch
+/// another message.
+fn wide_marks(job: &Job, receiver: &End, window: u32, touch: Touch) -> [Option<u32>; 5] {
+    let format = window + format_gap(receiver);
+    let selects = |touches: bool, event: u32| (receiver.early && !touches).then_some(event);
     [
-        select,
-        release,
-        Some((format, Mark::Paired)),
-        Some((format + 2, Mark::Paired)),
-        Some((format + job.items, Mark::Paired)),
+        selects(touch.before, window),
+        selects(touch.after, window + job.items),
+        (!touch.before).then_some(format),
+        Some(format + 2),
+        (!touch.after).then_some(format + job.items),
     ]
+}
+
+/// Events from a 64-bit message's window to its format (`target/ipu21.md` §3.2).
+fn format_gap(receiver: &End) -> u32 {
+    51 + 2 * receiver.row
 }
 
 /// Events during which a receiver's memory is written if its job starts at `event`.

@@ -38,7 +38,7 @@ fn pointers_at(jobs: &Jobs, events: &[u32], errors: &[RowError]) -> Vec<u32> {
         jobs.ends_of(job).iter().any(|end| {
             let Some(failed) = looked[usize::from(end.tile.0)] else { return false };
             let window = event.wrapping_add_signed(end.window);
-            marks(job, end, window).contains(&Some((failed, Mark::Pointer)))
+            !job.paired && marks(job, end, window).contains(&(failed, Mark::Pointer))
         })
     };
     let all = events.iter().enumerate();

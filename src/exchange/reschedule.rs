@@ -5,7 +5,6 @@
 //! anew; a result that is still late is none, and the phase has to be scheduled as a whole.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 
 use super::bound::Bounds;
 use super::jobs::Jobs;
@@ -65,7 +64,7 @@ pub fn reschedule(
     let bound = bounds.of_width(options.width);
     let horizon = carried_over(previous, bound);
     let placed = between(&jobs, &kept, horizon + horizon / LATE, options)?;
-    if jobs.horizon(&placed.events) > horizon + horizon / TOO_LATE {
+    if !in_time(jobs.horizon(&placed.events), previous, bound) {
         return Ok(None);
     }
     let starts = starts(&jobs, &placed.events);
@@ -73,6 +72,20 @@ pub fn reschedule(
         return Ok(None);
     }
     let horizon = jobs.horizon(&placed.events);
+    let schedule = of_starts(phase, starts, horizon, bound, options).into();
+    // Rows that have become too long are a reason to look at the whole phase.
+    Ok(encode(phase, &schedule).ok())
+}
+
+/// The schedule that these starts are.
+pub(super) fn of_starts(
+    phase: &Phase,
+    starts: Vec<Start>,
+    horizon: u32,
+    bound: u32,
+    options: &Options<'_>,
+) -> Schedule {
+    let candidates = (0..phase.len()).filter(|index| phase.pairable(*index)).count();
     let paired = starts.iter().filter(|start| start.paired).count();
     let taken = match paired {
         0 => Taken::Ordinary,
@@ -80,7 +93,7 @@ pub fn reschedule(
         _ => Taken::Mixed,
     };
     let of = |width: Taken| (width == taken).then_some(horizon);
-    let schedule = Arc::new(Schedule {
+    Schedule {
         starts,
         horizon,
         ordinary_horizon: of(Taken::Ordinary),
@@ -92,24 +105,32 @@ pub fn reschedule(
         row_limit: options.row_limit,
         shape: shape(phase),
         joined: false,
-    });
-    // Rows that have become too long are a reason to look at the whole phase.
-    Ok(encode(phase, &schedule).ok())
+    }
+}
+
+/// Whether the width of a start may be that of a transfer.
+pub(super) fn allows(start: &Start, phase: &Phase, index: usize, width: Width) -> bool {
+    let pairable = phase.pairable(index);
+    match width {
+        Width::Automatic => !start.paired || pairable,
+        Width::Ordinary => !start.paired,
+        Width::Paired => start.paired == pairable,
+    }
 }
 
 /// The start that every transfer had, if it had one and can keep it.
 fn keep(phase: &Phase, from: &Phase, previous: &Schedule, width: Width) -> Vec<Option<Start>> {
     let start = |(index, old): (usize, Option<u32>)| {
         let start = previous.starts.get(old? as usize)?;
-        let pairable = phase.pairable(index);
-        let allowed = match width {
-            Width::Automatic => !start.paired || pairable,
-            Width::Ordinary => !start.paired,
-            Width::Paired => start.paired == pairable,
-        };
-        allowed.then_some(*start)
+        allows(start, phase, index, width).then_some(*start)
     };
     changes::counterparts(phase, from).into_iter().enumerate().map(start).collect()
+}
+
+/// Whether a horizon is not much farther above its bound than that of the schedule it comes from.
+pub(super) fn in_time(horizon: u32, previous: &Schedule, bound: u32) -> bool {
+    let carried = carried_over(previous, bound);
+    horizon <= carried + carried / TOO_LATE
 }
 
 /// The horizon that is as far above a bound as a schedule's is above its own.

@@ -318,6 +318,15 @@ struct Group {
 }
 
 impl Receive {
+    /// Whether `next` is 64-bit as this one is and follows at once in the same format: then neither the
+    /// format nor the source is taken back in between (rule R6).
+    fn runs_into(&self, next: &Receive, tile: TileId) -> bool {
+        self.paired
+            && next.paired
+            && self.window + self.items == next.window
+            && direction(self.source, tile) == direction(next.source, tile)
+    }
+
     /// Selects and releases.
     fn sources(
         &self,
@@ -331,7 +340,9 @@ impl Receive {
             if route(self.source, tile).destination_is_early {
                 let selector = paired_selector(self.source, tile);
                 controls.push((self.window, select(true, selector)));
-                controls.push((end, select(true, NO_SOURCE)));
+                if after.is_none_or(|next| !self.runs_into(next, tile)) {
+                    controls.push((end, select(true, NO_SOURCE)));
+                }
             }
             return;
         }
@@ -352,7 +363,7 @@ impl Receive {
     fn pics(
         &self,
         tile: TileId,
-        before: Option<&Receive>,
+        [before, after]: [Option<&Receive>; 2],
         continuing: bool,
         controls: &mut Vec<(u32, Pic)>,
     ) {
@@ -360,9 +371,13 @@ impl Receive {
         let pointer = Pic { format: false, value: self.address / 4 };
         if self.paired {
             let format = |value| Pic { format: true, value };
-            controls.push((arrival - 1, format(direction(self.source, tile) as u32)));
+            if before.is_none_or(|last| !last.runs_into(self, tile)) {
+                controls.push((arrival - 1, format(direction(self.source, tile) as u32)));
+            }
             controls.push((arrival + 1, pointer));
-            controls.push((arrival - 1 + self.items, format(0)));
+            if after.is_none_or(|next| !self.runs_into(next, tile)) {
+                controls.push((arrival - 1 + self.items, format(0)));
+            }
             return;
         }
         let continues = before
@@ -471,7 +486,7 @@ impl Writer {
             let before = index.checked_sub(1).map(|before| &plan.receives[before]);
             let beside = [before, plan.receives.get(index + 1)];
             receive.sources(plan.tile, beside, &mut self.xpics);
-            receive.pics(plan.tile, before, continuing, &mut self.pics);
+            receive.pics(plan.tile, beside, continuing, &mut self.pics);
         }
         // Sorted already but for 64-bit messages.
         self.xpics.sort_by_key(|xpic| xpic.0);

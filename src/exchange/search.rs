@@ -1,5 +1,6 @@
 //! Looking for a good order: a few rules first, then better ones from what they lead to.
 
+use super::branch::{Branching, Unfinished};
 use super::improve::Improver;
 use super::jobs::Jobs;
 use super::lanes::Care;
@@ -41,8 +42,11 @@ const MOVES: usize = 4_000;
 const MOVED: usize = 4_000_000;
 /// Moves without a gain that end them, where rows have to encode.
 const UNMOVED: usize = 400;
-/// Jobs up to which every order is tried.
-const FEW: usize = 6;
+/// Jobs up to which every order is tried, if that takes no more looks for the earliest start of a job
+/// than so many with full effort, and with less.
+const FEW: usize = 12;
+const LOOKS: usize = 100_000;
+const FEWER_LOOKS: usize = 10_000;
 /// Rules whose schedules are improved.
 const IMPROVED: usize = 3;
 /// A horizon this close to the bound ends the search for a better order: one part in so many.
@@ -103,6 +107,24 @@ pub(super) fn best_events(
     Ok((rank.horizon, events))
 }
 
+/// The schedule of one order; with more effort than [`Effort::Fast`], improved until nothing is gained.
+pub(super) fn from_order(
+    phase: &Phase,
+    jobs: &Jobs,
+    order: &[u32],
+    options: &Options<'_>,
+    bound: u32,
+) -> Result<Found, ExchangeError> {
+    let mut search = Search::new(phase, jobs, options, bound, Timing::Exact);
+    let mut tried = search.attempt(order, u32::MAX)?.unwrap_or_default();
+    let mut improver = Improver::new(jobs);
+    let mut gained = options.effort != Effort::Fast;
+    while gained && !search.near(&tried) {
+        gained = search.step(&mut improver, &mut tried, false)?;
+    }
+    Ok(Found { rank: tried.rank, starts: starts(jobs, &tried.events) })
+}
+
 fn look(
     phase: &Phase,
     jobs: &Jobs,
@@ -113,24 +135,24 @@ fn look(
     if jobs.is_empty() {
         return Ok(Tried::default());
     }
-    let (goal, stale) = match timing {
-        Timing::Exact => (goal(bound), STALE),
-        Timing::Lanes => (bound, LANES_STALE),
-    };
-    let least = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(0);
-    let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
-    let care = match fast {
-        true if jobs.work() > MANY => Care::Alone,
-        _ if least < LONG => Care::Apart,
-        _ => Care::Free,
-    };
-    let left = budget(jobs.work());
-    let mut search = Search { phase, jobs, options, timing, goal, stale, care, left };
+    let mut search = Search::new(phase, jobs, options, bound, timing);
     let mut found = search.by_rules()?;
     if options.effort != Effort::Fast {
         search.improve(&mut found)?;
     }
     Ok(first(found, |tried| tried.rank, |tried| search.bytes(tried)).unwrap_or_default())
+}
+
+/// Why not all orders were tried.
+enum Ended {
+    Unfinished,
+    Failed(ExchangeError),
+}
+
+impl From<Unfinished> for Ended {
+    fn from(Unfinished: Unfinished) -> Ended {
+        Ended::Unfinished
+    }
 }
 
 struct Search<'a> {
@@ -148,7 +170,29 @@ struct Search<'a> {
     left: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        phase: &'a Phase,
+        jobs: &'a Jobs,
+        options: &'a Options<'a>,
+        bound: u32,
+        timing: Timing,
+    ) -> Search<'a> {
+        let (goal, stale) = match timing {
+            Timing::Exact => (goal(bound), STALE),
+            Timing::Lanes => (bound, LANES_STALE),
+        };
+        let least = (0..jobs.len()).map(|index| jobs.job(index).items).min().unwrap_or(0);
+        let fast = options.effort == Effort::Fast || jobs.work() > ENORMOUS;
+        let care = match fast {
+            true if jobs.work() > MANY => Care::Alone,
+            _ if least < LONG => Care::Apart,
+            _ => Care::Free,
+        };
+        let left = budget(jobs.work());
+        Search { phase, jobs, options, timing, goal, stale, care, left }
+    }
+
     /// Schedules by the rules, best first; at least one.
     fn by_rules(&mut self) -> Result<Vec<Tried>, ExchangeError> {
         let mut found: Vec<Tried> = vec![];
@@ -178,9 +222,9 @@ impl Search<'_> {
             }
         }
         found.sort_by_key(|tried| tried.rank);
-        if self.jobs.len() <= FEW && !self.done(found) {
-            let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
-            return self.every_order(&mut order, 0, &mut found[0]);
+        let few = self.jobs.len() <= FEW && !self.done(found);
+        if few && self.every_order(&mut found[0])? {
+            return Ok(());
         }
         let mut stale = 0;
         while stale < self.stale && !self.done(found) {
@@ -214,24 +258,33 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Tries all orders that begin with the first `fixed` of `order`.
-    fn every_order(
-        &self,
-        order: &mut [u32],
-        fixed: usize,
-        best: &mut Tried,
-    ) -> Result<(), ExchangeError> {
-        if fixed == order.len() {
-            let better = self.try_to_beat(order, best)?;
+    /// Tries all orders of few jobs; whether that came to an end.
+    fn every_order(&self, best: &mut Tried) -> Result<bool, ExchangeError> {
+        let cares = vec![self.care; self.jobs.tiles().into()];
+        let rules = match self.timing {
+            Timing::Exact => Rules::All(&cares),
+            Timing::Lanes => Rules::Lanes,
+        };
+        let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
+        order.sort_by_key(|index| best.events[*index as usize]);
+        let limit = |best: &Tried| match best.rank.over {
+            Bytes(0) if self.near(best) => 0,
+            Bytes(0) => best.rank.horizon - 1,
+            _ => u32::MAX,
+        };
+        let full = self.options.effort == Effort::Full;
+        let looks = if full { LOOKS } else { FEWER_LOOKS };
+        let mut branching = Branching::new(self.jobs, rules, &order, looks);
+        let result = branching.run(limit(best), &mut |order| {
+            let better = self.try_to_beat(order, best).map_err(Ended::Failed)?;
             better.into_iter().for_each(|better| *best = better);
-            return Ok(());
+            Ok(limit(best))
+        });
+        match result {
+            Ok(()) => Ok(true),
+            Err(Ended::Unfinished) => Ok(false),
+            Err(Ended::Failed(error)) => Err(error),
         }
-        for next in fixed..order.len() {
-            order.swap(fixed, next);
-            self.every_order(order, fixed + 1, best)?;
-            order.swap(fixed, next);
-        }
-        Ok(())
     }
 
     /// Whether a schedule needs no improvement.

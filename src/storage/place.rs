@@ -66,7 +66,8 @@ pub enum Proof {
     },
 }
 
-/// Nodes of all searches together, unless told otherwise.
+/// Nodes of all searches together, unless told otherwise. So that a budget bounds the time, too, a node
+/// of a very large problem counts for several.
 pub const BUDGET: u64 = 200_000;
 
 /// How often a failed item is moved to the front of an order.

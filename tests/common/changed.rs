@@ -22,6 +22,19 @@ pub(crate) fn checked(phase: &Phase, scheduled: &Scheduled) -> u32 {
     check_phase(phase.tiles(), &rows, &wanted(phase)).unwrap().get().horizon
 }
 
+/// `phase` with other names of tiles, of which there are `tiles`.
+pub(crate) fn renamed(phase: &Phase, tiles: u16, name: impl Fn(TileId) -> TileId) -> Phase {
+    let mut new = Phase::new(tiles);
+    for index in 0..phase.len() {
+        let transfer = phase.transfer(index);
+        let to = transfer.destinations.iter().map(|(tile, address)| (name(*tile), *address));
+        let to: Vec<_> = to.collect();
+        let source = name(transfer.source);
+        new.add(source, transfer.source_address, &to, transfer.words).unwrap();
+    }
+    new
+}
+
 /// `phase` with about `thousandths` of its transfers removed, added, of another length, or at other
 /// addresses, as many of each.
 pub(crate) fn changed(phase: &Phase, thousandths: usize, random: &mut ChaCha8Rng) -> Phase {

@@ -11,14 +11,10 @@ use crate::exchange::Phase;
 /// # Panics
 /// If there is not one start for every transfer.
 pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
-    assert_eq!(starts.len(), phase.len(), "one start for every transfer");
-    let mut uses: Vec<(u16, bool, u32, u32, usize)> = vec![];
+    let end = check_lanes(phase, starts)?;
     let mut touched: Vec<(u16, u32, u32, bool, usize)> = vec![];
-    for (index, start) in starts.iter().enumerate() {
+    for index in 0..phase.len() {
         let transfer = phase.transfer(index);
-        let end = start + transfer.words;
-        uses.push((transfer.source.0, true, *start, end, index));
-        uses.extend(transfer.destinations.iter().map(|(d, _)| (d.0, false, *start, end, index)));
         let bytes = |address: u32| (address, address + 4 * transfer.words);
         touched.extend(transfer.sources().map(|address| {
             let (from, to) = bytes(address.0);
@@ -29,12 +25,6 @@ pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
             (tile.0, from, to, true, index)
         }));
     }
-    uses.sort_unstable();
-    for pair in uses.windows(2) {
-        if (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1) && pair[1].2 < pair[0].3 {
-            return Err(Clash::Lane(pair[0].4, pair[1].4));
-        }
-    }
     touched.sort_unstable();
     for (at, one) in touched.iter().enumerate() {
         let near = touched[at + 1..].iter().take_while(|two| two.0 == one.0 && two.1 < one.2);
@@ -43,6 +33,31 @@ pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
             if starts[second] < starts[first] + phase.transfer(first).words {
                 return Err(Clash::Order(first, second));
             }
+        }
+    }
+    Ok(end)
+}
+
+/// The same for a phase whose addresses mean nothing.
+///
+/// # Errors
+/// Two transfers that use one lane at once.
+///
+/// # Panics
+/// If there is not one start for every transfer.
+pub fn check_lanes(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
+    assert_eq!(starts.len(), phase.len(), "one start for every transfer");
+    let mut uses: Vec<(u16, bool, u32, u32, usize)> = vec![];
+    for (index, start) in starts.iter().enumerate() {
+        let transfer = phase.transfer(index);
+        let end = start + transfer.words;
+        uses.push((transfer.source.0, true, *start, end, index));
+        uses.extend(transfer.destinations.iter().map(|(d, _)| (d.0, false, *start, end, index)));
+    }
+    uses.sort_unstable();
+    for pair in uses.windows(2) {
+        if (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1) && pair[1].2 < pair[0].3 {
+            return Err(Clash::Lane(pair[0].4, pair[1].4));
         }
     }
     Ok(uses.iter().map(|lane| lane.3).max().unwrap_or(0))

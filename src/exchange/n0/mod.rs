@@ -9,7 +9,7 @@ pub mod chance;
 mod check;
 pub mod messages;
 
-pub use check::{Clash, check};
+pub use check::{Clash, check, check_lanes};
 
 use anneal::Annealing;
 use beam::{Attempt, Beam};
