@@ -73,6 +73,9 @@ pub const BUDGET: u64 = 200_000;
 /// How often a failed item is moved to the front of an order.
 const PROMOTIONS: u64 = 12;
 
+/// Items up to which their number alone makes no node dearer.
+const MANY: usize = 1000;
+
 /// Neighbours and members of sections that a node may have to look at for the price of one.
 const WORK: usize = 1 << 16;
 
@@ -292,12 +295,13 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
     (found, spent)
 }
 
-/// Nodes that one node counts for: it takes time in proportion to what meets in the problem, and what
-/// is counted has to bound the time.
+/// Nodes that one node counts for: it takes time in proportion to what meets in the problem, and of very
+/// many items it looks at each, in memory that gets slower; and what is counted has to bound the time.
 fn price(items: &Items) -> u64 {
     let neighbours: usize = items.neighbours.iter().map(Vec::len).sum();
     let members: usize = items.sections.iter().map(|section| section.items.len()).sum();
-    ((neighbours + members) / WORK).max(1) as u64
+    let many = (items.len() / MANY).pow(2);
+    ((neighbours + members) / WORK).max(many).max(1) as u64
 }
 
 /// Attempts with every constructive order, each of which takes about as long as a node.
