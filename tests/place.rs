@@ -536,3 +536,177 @@ fn bad_tiles_name_the_buffer_and_the_fix() {
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("`cut.json`: bad value"), "{}", stderr(&refused));
 }
+
+const ONE: &str = "id,lower,upper,size\na,0,3,4\n";
+
+#[test]
+fn what_is_written_takes_the_place_of_nothing_that_was_read_or_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    fs::write(folder.path().join("x.64.csv"), ONE).unwrap();
+    fs::write(folder.path().join("t.json"), tile().to_string()).unwrap();
+    let both = "`--svg o.x` would overwrite the file of `--out`";
+    let cases = [
+        (&["--out", "o.x", "--svg", "o.x", "x.64.csv"][..], both),
+        (&["--out", "inner/../o.x", "--svg", "o.x", "x.64.csv"], both),
+        (&["--out", "x.64.csv", "x.64.csv"], "`--out x.64.csv` would overwrite the input"),
+        (&["--out", "./t.json", "t.json"], "`--out ./t.json` would overwrite the input"),
+        (&["--svg", "t.json", "inner/../t.json"], "`--svg t.json` would overwrite the input"),
+    ];
+    for (arguments, words) in cases {
+        let refused = run(folder.path(), arguments);
+        let told = stderr(&refused);
+        assert_eq!(code(&refused), 2, "{arguments:?}: {told}");
+        assert!(told.contains(words) && told.contains("hint: choose another place"), "{told}");
+        assert_eq!(told.matches("error: ").count(), 1, "{told}");
+        assert!(refused.stdout.is_empty());
+        assert_eq!(names(folder.path()), ["inner", "t.json", "x.64.csv"]);
+        assert_eq!(fs::read_to_string(folder.path().join("x.64.csv")).unwrap(), ONE);
+        assert_eq!(fs::read_to_string(folder.path().join("t.json")).unwrap(), tile().to_string());
+    }
+}
+
+#[test]
+fn hints_offer_what_the_format_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let buffer = |name: &str| serde_json::json!({"name": name, "size": 3000, "live": [[0, 2]]});
+    let free = serde_json::json!([[520_192, 524_288]]);
+    let shortage = told(&free, &serde_json::json!({"buffers": [buffer("a"), buffer("b")]}));
+    assert!(shortage.contains("hint: fewer or smaller buffers, or more memory in `free`"));
+    assert!(!shortage.contains("--capacity"), "{shortage}");
+
+    fs::write(folder.path().join("x.3.csv"), ONE).unwrap();
+    let shortage = stderr(&run(folder.path(), &["x.3.csv"]));
+    assert!(shortage.contains("hint: fewer or smaller buffers, or a larger `--capacity`"));
+    assert!(!shortage.contains("free`"), "{shortage}");
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_come_with_a_fix() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("folder.csv")).unwrap();
+    fs::write(folder.path().join("latin.csv"), b"id,lower,upper,size\n\xe9,0,3,4\n").unwrap();
+    fs::write(folder.path().join("x.64.csv"), ONE).unwrap();
+    let cases = [
+        (&["none.csv"][..], "cannot read `none.csv`", "hint: the path of a file that exists"),
+        (&["folder.csv"], "cannot read `folder.csv`", "hint: the path of a file, not of a folder"),
+        (&["latin.csv"], "cannot read `latin.csv`", "hint: a text file in UTF-8"),
+        (
+            &["--out", "no/o.csv", "x.64.csv"],
+            "cannot write `no/o.csv`",
+            "hint: the folder `no` has to exist, to be writable, and to have room",
+        ),
+        (
+            &["--svg", "folder.csv", "x.64.csv"],
+            "cannot write `folder.csv`",
+            "hint: the path of a file, not of a folder",
+        ),
+    ];
+    for (arguments, words, hint) in cases {
+        let refused = run(folder.path(), arguments);
+        let told = stderr(&refused);
+        assert_eq!(code(&refused), 2, "{told}");
+        assert!(told.contains(words) && told.contains(hint), "{told}");
+        assert!(!told.contains(".tmp"), "{told}");
+        assert_eq!(names(folder.path()), ["folder.csv", "latin.csv", "x.64.csv"]);
+    }
+}
+
+#[test]
+fn endings_in_capitals_and_byte_order_marks_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("upper.JSON"), tile().to_string()).unwrap();
+    fs::write(folder.path().join("marked.json"), format!("\u{feff}{}", tile())).unwrap();
+    fs::write(folder.path().join("upper.64.CSV"), ONE).unwrap();
+    fs::write(folder.path().join("marked.64.csv"), format!("\u{feff}{ONE}")).unwrap();
+    let files = ["upper.JSON", "marked.json", "upper.64.CSV", "marked.64.csv"];
+    for file in files {
+        let placed = run(folder.path(), &["--json", "--out", "o", file]);
+        assert_eq!(code(&placed), 0, "{file}: {}", stderr(&placed));
+        let found = &lines(&placed)[0];
+        assert_eq!(found["addresses"].is_object(), file.to_lowercase().ends_with("json"));
+        let written = fs::read_to_string(folder.path().join("o")).unwrap();
+        assert!(written.starts_with(['{', 'i']), "{written}");
+    }
+}
+
+#[test]
+fn a_capacity_that_is_too_large_is_named_with_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, found) in [
+        ("x.4294967296.csv", "4294967296"),
+        ("x.99999999999999999999999.csv", "99999999999999999999999"),
+    ] {
+        fs::write(folder.path().join(name), ONE).unwrap();
+        let refused = run(folder.path(), &[name]);
+        let words =
+            format!("`{name}`: a capacity of {found} bytes is too large, 4294967295 is the most");
+        let told = stderr(&refused);
+        assert_eq!(code(&refused), 2);
+        assert!(told.contains(&words) && told.contains("hint: `--capacity N`"), "{told}");
+        // What is given counts.
+        assert_eq!(code(&run(folder.path(), &["--capacity", "64", name])), 0);
+        let refused = run(folder.path(), &["--capacity", found, name]);
+        assert_eq!(code(&refused), 2);
+        assert!(stderr(&refused).contains("4294967295"), "{}", stderr(&refused));
+    }
+    fs::write(folder.path().join("y.4294967295.csv"), ONE).unwrap();
+    assert_eq!(code(&run(folder.path(), &["y.4294967295.csv"])), 0);
+}
+
+#[test]
+fn a_file_of_another_form_is_told_what_it_must_be() {
+    let file = "an object with `format`, `free` and `buffers`";
+    let buffers = |value: &str| {
+        format!(r#"{{"format": "ipu-tune/placement@1", "free": [], "buffers": {value}}}"#)
+    };
+    let cases = [
+        ("[]".to_owned(), file),
+        ("7".to_owned(), file),
+        ("null".to_owned(), file),
+        (r#"["ipu-tune/placement@1"]"#.to_owned(), file),
+        (buffers("[5]"), "at `buffers[0]`: invalid type: integer `5`, expected an object with"),
+        (buffers(r#"[["a"]]"#), "an object with `name` and `size`"),
+    ];
+    for (text, words) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("t.json"), &text).unwrap();
+        let refused = run(folder.path(), &["t.json"]);
+        let told = stderr(&refused);
+        assert_eq!(code(&refused), 2, "{text}: {told}");
+        assert!(told.contains("`t.json`: bad value") && told.contains(words), "{text}: {told}");
+        assert!(!told.contains("struct") && !told.contains("`.`"), "{text}: {told}");
+        assert!(told.contains("hint: "), "{told}");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time that placing takes is what is tested")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+#[test]
+fn many_buffers_and_many_lifetimes_take_little_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |step: u32| format!("b{step},{step},{},100\n", step + 2);
+    let rows: String = (0..50_000).map(row).collect();
+    let many = format!("id,lower,upper,size\n{rows}");
+    fs::write(folder.path().join("many.200.csv"), many).unwrap();
+    let live = |first: u32| (0..20_000).map(|at| [first + 2 * at, first + 2 * at + 1]).collect();
+    let buffer = |name: &str, first| {
+        let live: Vec<[u32; 2]> = live(first);
+        serde_json::json!({"name": name, "size": 3000, "live": live})
+    };
+    let problem = serde_json::json!({
+        "format": "ipu-tune/placement@1", "free": [[520_192, 524_288]],
+        "buffers": [buffer("even", 0), buffer("odd", 1)],
+    });
+    fs::write(folder.path().join("often.json"), problem.to_string()).unwrap();
+    let started = now();
+    let placed = run(folder.path(), &["--json", "many.200.csv", "often.json"]);
+    assert_eq!(code(&placed), 0, "{}", stderr(&placed));
+    assert_eq!(lines(&placed)[0]["height"], 200);
+    assert_eq!(lines(&placed)[1]["height"], 3000);
+    // Each takes a fraction of a second; with a look at every pair it would be many.
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}

@@ -322,11 +322,11 @@ fn strides_and_wishes_of_a_file_are_checked_by_its_own_rules() {
     );
     assert_eq!(
         broken([491_584, 491_552, 491_520]),
-        ["blocks from `a` on lie -32 bytes apart, expected whole words from 32 on"]
+        ["blocks from `a` on lie -32 bytes apart, expected a multiple of 4 from 32 on"]
     );
     assert_eq!(
         broken([491_520, 491_553, 491_586]),
-        ["blocks from `a` on lie 33 bytes apart, expected whole words from 32 on"]
+        ["blocks from `a` on lie 33 bytes apart, expected a multiple of 4 from 32 on"]
     );
     let given = text.replace(r#""c"]}"#, r#""c"], "stride": 48}"#);
     let (given, _) = PlacementFile::from_json(&given).unwrap();
@@ -338,6 +338,29 @@ fn strides_and_wishes_of_a_file_are_checked_by_its_own_rules() {
         (Some(true), Some(true), Some(false))
     );
     assert_eq!(file.buffers[0].is_granted(500_000), None);
+}
+
+#[test]
+fn a_stride_is_a_multiple_of_every_blocks_alignment() {
+    let text = r#"{"format": "ipu-tune/placement@1", "free": [[491520, 524288]], "buffers": [
+        {"name": "a", "size": 36, "alignment": 64, "persistent": true},
+        {"name": "b", "size": 36, "persistent": true}],
+        "repeats": [{"blocks": ["a", "b"]}]}"#;
+    let (file, problem) = PlacementFile::from_json(text).unwrap();
+    let broken = |addresses: [u32; 2]| -> Vec<String> {
+        file.misplaced(&addresses).iter().map(ToString::to_string).collect()
+    };
+    // Both lie at multiples of their own alignment, and whole words apart.
+    assert_eq!(
+        broken([491_520, 491_560]),
+        ["blocks from `a` on lie 40 bytes apart, expected a multiple of 64 from 36 on"]
+    );
+    assert_eq!(broken([491_520, 491_648]), [""; 0]);
+    let Outcome::Placed(addresses) = place(&problem) else { panic!("there is room") };
+    assert!(file.misplaced(&addresses).is_empty(), "{addresses:?}");
+    let given = text.replace(r#""b"]}"#, r#""b"], "stride": 40}"#);
+    let refused = PlacementFile::from_json(&given).unwrap_err().to_string();
+    assert_eq!(refused, "`repeats[0]`: stride 40, expected a multiple of 64 and at least 36");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the user typed, and no more.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -246,9 +247,10 @@ pub(super) struct PlaceArgs {
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
     /// Bytes to place rows of a CSV file into [default: N if the file is called `NAME.N.csv`]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = capacity)]
     pub(super) capacity: Option<u32>,
-    /// Nodes of all searches for a file before they give up, those for preferred ranges among them
+    /// Nodes of all searches for a file before they give up, those for preferred ranges among them;
+    /// one of a problem with very many buffers counts as several
     #[arg(long, value_name = "N", default_value_t = BUDGET)]
     pub(super) nodes: u64,
     /// Write the file again with an `offset` column, or with every buffer's `address`; one FILE only
@@ -257,4 +259,13 @@ pub(super) struct PlaceArgs {
     /// Draw the buffers over time; one FILE only
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
+}
+
+/// Bytes to place into.
+fn capacity(text: &str) -> Result<u32, String> {
+    let whole = |error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("it is too large, {} is the most", u32::MAX),
+        _ => format!("expected a whole number from 0 to {}", u32::MAX),
+    };
+    text.parse().map_err(whole)
 }

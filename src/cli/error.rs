@@ -1,5 +1,6 @@
 //! Errors of all modules, each with its exit code and hint.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::device::DeviceError;
@@ -98,12 +99,14 @@ pub(super) enum CliError {
     SurplusCapacity { path: PathBuf },
     #[error("`{}`: no capacity", path.display())]
     NoCapacity { path: PathBuf },
+    #[error("`{}`: a capacity of {found} bytes is too large, {} is the most", path.display(), u32::MAX)]
+    LargeCapacity { path: PathBuf, found: String },
     #[error("`{option}` with {files} files")]
     OneFile { option: &'static str, files: usize },
     #[error("`--rows` or `--row-bytes` with `--timing n0`, which has no rows")]
     NoRows,
     #[error("cannot place `{}`: {what}", path.display())]
-    Unplaced { path: PathBuf, what: String, hint: &'static str },
+    Unplaced { path: PathBuf, what: String, hint: String },
     #[error("the placement of `{}` is wrong: {what}", path.display())]
     WrongPlacement { path: PathBuf, what: String },
 }
@@ -146,6 +149,8 @@ impl CliError {
             CliError::Model(error) => error.hint(),
             CliError::Plan(error) => error.hint(),
             CliError::Space(error) => error.hint(),
+            CliError::Package(error) => error.hint(),
+            CliError::Unreadable { source, .. } => Some(readable(source).to_owned()),
             CliError::Store(error) => error.hint(),
             CliError::Journal(_) => Some(
                 "everything up to the round before is safe; the same command resumes".to_owned(),
@@ -180,9 +185,13 @@ impl CliError {
             CliError::NoCapacity { .. } => {
                 Some("`--capacity N`, or a name such as `NAME.1048576.csv`".to_owned())
             }
+            CliError::LargeCapacity { .. } => Some(format!(
+                "`--capacity N` with at most {}, or a smaller number in the name",
+                u32::MAX
+            )),
             CliError::OneFile { .. } => Some("one FILE at a time can be written".to_owned()),
             CliError::NoRows => Some("`--timing exact`".to_owned()),
-            CliError::Unplaced { hint, .. } => Some((*hint).to_owned()),
+            CliError::Unplaced { hint, .. } => Some(hint.clone()),
             CliError::TooLarge { .. } => Some("more `--tiles`, or a smaller model".to_owned()),
             CliError::NoTile { tiles, .. } => {
                 Some(format!("its tiles have the numbers 0 to {}", tiles.saturating_sub(1)))
@@ -192,5 +201,16 @@ impl CliError {
             }
             _ => None,
         }
+    }
+}
+
+/// What makes a text file readable.
+fn readable(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::NotFound => "the path of a file that exists",
+        ErrorKind::PermissionDenied => "a file that you may read",
+        ErrorKind::IsADirectory => "the path of a file, not of a folder",
+        ErrorKind::InvalidData => "a text file in UTF-8",
+        _ => "the path of a text file that can be read",
     }
 }

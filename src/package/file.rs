@@ -27,6 +27,18 @@ pub enum PackageError {
     Rule(String),
 }
 
+impl PackageError {
+    /// What the user can do.
+    pub fn hint(&self) -> Option<String> {
+        let PackageError::Write { path, source } = self else { return None };
+        if source.kind() == std::io::ErrorKind::IsADirectory {
+            return Some("the path of a file, not of a folder".to_owned());
+        }
+        let folder = folder(path).display();
+        Some(format!("the folder `{folder}` has to exist, to be writable, and to have room"))
+    }
+}
+
 /// Reads a package file: its bytes and what they mean.
 ///
 /// # Errors
@@ -71,8 +83,11 @@ impl<'a> Staged<'a> {
         // As other tools write files: readable by all, unless the umask says no.
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         let mut builder = tempfile::Builder::new();
-        let mut file = builder.permissions(permissions).tempfile_in(folder(path)).map_err(wrap)?;
-        file.write_all(bytes).map_err(wrap)?;
+        let made = builder.permissions(permissions).tempfile_in(folder(path));
+        // The temporary file's own path, which these errors carry, tells nobody anything.
+        let plain = |source: std::io::Error| wrap(source.kind().into());
+        let mut file = made.map_err(plain)?;
+        file.as_file_mut().write_all(bytes).map_err(wrap)?;
         file.as_file().sync_all().map_err(wrap)?;
         Ok(Staged { path, file })
     }

@@ -193,16 +193,20 @@ fn is_false(decision: &bool) -> bool {
     !decision
 }
 
-/// Which of a tile's buffers are placed first.
+/// Which pairs of buffers the placer is asked to put into different memory elements from the start. It
+/// does so on every tile that has room for all of its pairs, and on others for none.
+///
+/// Whatever is asked, phases that end later than their bound while a tile reads and writes one element
+/// have their buffers moved apart afterwards, if that shortens exchange.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum StoragePlan {
-    /// Whatever the placer finds best.
+    /// None: buffers lie where they take few bytes together.
     #[default]
     Automatic,
-    /// Activations avoid the memory elements of parameters where there is room.
+    /// Every buffer that is read and every one that is written in the same exchange.
     Apart,
 }
 

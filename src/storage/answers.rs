@@ -3,10 +3,14 @@
 //! An answer is a function of its question alone, so threads and candidates may share the memo and its
 //! state never reaches a result. Entries are dropped all at once when there are too many.
 //!
-//! A candidate that changes few buffers finds the answers of all tiles that hold none of them here.
-//! The others start from a neighbouring tile of the same plan, never from what the candidate was made
-//! from: an incumbent is placed again from its recipe alone when a study is resumed, and has to come
-//! out the same.
+//! So a candidate takes an earlier one's answer only for a question that is exactly the same: one that
+//! changes few buffers finds the answers of all tiles that hold none of them here. To begin a
+//! near-identical problem with an earlier candidate's addresses would make its answer depend on which
+//! candidates came before, in which order, and, as several are built at a time, on which thread was
+//! first. Not even the candidate that it was made from will do: a recipe can be reached from several
+//! others, and an incumbent is placed again from its recipe alone when a study is resumed, and has to
+//! come out the same. Within one program there is a neighbour that depends on nothing else, its fullest
+//! tile: that one's addresses are part of the questions of the others (`hint`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

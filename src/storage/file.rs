@@ -18,7 +18,7 @@ pub const FORMAT: &str = "ipu-tune/placement@1";
 
 /// Buffers to place on one tile. Sizes and addresses in bytes, every range half-open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `format`, `free` and `buffers`")]
 pub struct PlacementFile {
     /// Always `ipu-tune/placement@1`.
     pub format: String,
@@ -40,7 +40,7 @@ pub struct PlacementFile {
 
 /// Blocks at `base`, `base + stride`, `base + 2 · stride`, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `blocks`")]
 pub struct FileRepeat {
     /// Names of buffers, at least two, in the order of their addresses.
     pub blocks: Vec<String>,
@@ -52,7 +52,7 @@ pub struct FileRepeat {
 
 /// A buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `name` and `size`")]
 pub struct FileBuffer {
     /// Unique name.
     pub name: String,
@@ -117,7 +117,7 @@ fn is_either(region: &Region) -> bool {
 #[expect(missing_docs, reason = "the fields are the words of the messages")]
 pub enum PlacementError {
     /// A value is not of the format.
-    #[error("bad value at `{place}`{}: {why}", of(.buffer))]
+    #[error("bad value{}{}: {why}", at(.place), of(.buffer))]
     Form { place: String, buffer: Option<String>, why: serde_json::Error },
     /// Another format or version.
     #[error("format `{found}`, expected `{FORMAT}`")]
@@ -158,6 +158,11 @@ pub enum PlacementError {
     /// Free ranges that overlap or leave tile memory.
     #[error("`free`: {}", words(.what))]
     Free { what: ProblemError },
+}
+
+/// Where a value is; the whole file has no place of its own.
+fn at(place: &str) -> String {
+    if place == "." { String::new() } else { format!(" at `{place}`") }
 }
 
 fn of(buffer: &Option<String>) -> String {

@@ -202,21 +202,23 @@ pub(super) fn element_end(end: u32) -> u32 {
 fn neighbours(items: &[Item], apart: &[(usize, usize)]) -> Vec<Vec<Neighbour>> {
     let mut found = vec![vec![]; items.len()];
     let hulls: Vec<Range<u32>> = items.iter().map(Item::hull).collect();
-    for a in 0..items.len() {
-        for b in a + 1..items.len() {
-            if hulls[a].start >= hulls[b].end || hulls[b].start >= hulls[a].end {
-                continue;
-            }
+    let mut by_start: Vec<usize> = (0..items.len()).collect();
+    by_start.sort_by_key(|item| hulls[*item].start);
+    for (at, &a) in by_start.iter().enumerate() {
+        let later = by_start[at + 1..].iter();
+        for &b in later.take_while(|b| hulls[**b].start < hulls[a].end) {
             if let Some((size_a, size_b)) = meeting(&items[a], &items[b]) {
                 found[a].push(Neighbour { item: b, size: size_a, theirs: size_b, apart: false });
                 found[b].push(Neighbour { item: a, size: size_b, theirs: size_a, apart: false });
             }
         }
     }
+    found.iter_mut().for_each(|others| others.sort_unstable_by_key(|other| other.item));
     for &(a, b) in apart {
         for (from, to) in [(a, b), (b, a)] {
-            let both = found[from].iter_mut().filter(|other| other.item == to);
-            both.for_each(|other| other.apart = true);
+            if let Ok(at) = found[from].binary_search_by_key(&to, |other| other.item) {
+                found[from][at].apart = true;
+            }
         }
     }
     found
@@ -225,12 +227,16 @@ fn neighbours(items: &[Item], apart: &[(usize, usize)]) -> Vec<Vec<Neighbour>> {
 /// The most bytes that two items have while both are there; `None` if they never meet.
 fn meeting(a: &Item, b: &Item) -> Option<(u32, u32)> {
     let mut most: Option<(u32, u32)> = None;
-    for (live_a, size_a) in &a.spans {
-        for (live_b, size_b) in &b.spans {
-            if live_a.start < live_b.end && live_b.start < live_a.end {
-                let (x, y) = most.unwrap_or((0, 0));
-                most = Some((x.max(*size_a), y.max(*size_b)));
-            }
+    let (mut a, mut b) = (a.spans.as_slice(), b.spans.as_slice());
+    while let ([(live_a, size_a), rest_a @ ..], [(live_b, size_b), rest_b @ ..]) = (a, b) {
+        if live_a.start < live_b.end && live_b.start < live_a.end {
+            let (x, y) = most.unwrap_or((0, 0));
+            most = Some((x.max(*size_a), y.max(*size_b)));
+        }
+        if live_a.end <= live_b.end {
+            a = rest_a;
+        } else {
+            b = rest_b;
         }
     }
     most

@@ -67,15 +67,24 @@ pub enum Proof {
 }
 
 /// Nodes of all searches together, unless told otherwise. So that a budget bounds the time, too, a node
-/// counts for more where there are very many items: every decision looks at all of them, in memory that
-/// gets slower.
+/// of a very large problem counts for several.
 pub const BUDGET: u64 = 200_000;
 
-/// Items up to which a node counts once; the count grows with the square.
+/// How often a failed item is moved to the front of an order.
+const PROMOTIONS: u64 = 12;
+
+/// Items up to which their number alone makes no node dearer.
 const MANY: usize = 1000;
 
-/// How often a failed item is moved to the front of an order.
-const PROMOTIONS: usize = 12;
+/// Neighbours and members of sections that a node may have to look at for the price of one.
+const WORK: usize = 1 << 16;
+
+/// The dearest node at which constructive orders still have all their attempts.
+const DEAR: u64 = 64;
+
+/// Items times levels of a search, which keeps a list of items at every level: bounds what the lists
+/// take to half a gigabyte, and the depth of the stack.
+const DEEPEST: usize = 1 << 26;
 
 /// A search with a small budget.
 #[derive(Clone, Copy)]
@@ -222,7 +231,8 @@ pub(super) fn exact(problem: &Problem) -> bool {
 
 /// Places items; with the nodes that it took.
 pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
-    let failed = match construct(items) {
+    let price = price(items);
+    let failed = match construct(items, attempts(price)) {
         Ok(found) => return (Found::Placed(found), 0),
         Err(item) => item,
     };
@@ -231,13 +241,13 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
         return (found, 0);
     }
     let mut spent = 0;
-    let weight = (items.len() as u64 / MANY as u64).pow(2).max(1);
+    let deepest = deepest(items);
     let mut attempt = |nodes: u64, search: &mut dyn FnMut(Limits<'_>) -> (Found, u64)| {
-        let left = limits.nodes - spent;
-        let (end, visited) = search(Limits { nodes: nodes.min(left / weight), ..limits });
-        spent += (visited * weight).min(left);
+        let left = (limits.nodes - spent) / price;
+        let (end, visited) = search(Limits { nodes: nodes.min(left).min(deepest), ..limits });
+        spent += visited.min(left) * price;
         found = end;
-        let over = spent >= limits.nodes || limits.stopped();
+        let over = limits.nodes - spent < price || limits.stopped();
         (over || !matches!(found, Found::Unknown(_))).then(|| (found.clone(), spent))
     };
     let branch = |rule, rank: &[u32], trouble: &mut [f64], part: Limits<'_>| {
@@ -283,6 +293,26 @@ pub(super) fn solve(items: &Items, limits: Limits<'_>) -> (Found, u64) {
         }
     }
     (found, spent)
+}
+
+/// Nodes that one node counts for: it takes time in proportion to what meets in the problem, and of very
+/// many items it looks at each, in memory that gets slower; and what is counted has to bound the time.
+fn price(items: &Items) -> u64 {
+    let neighbours: usize = items.neighbours.iter().map(Vec::len).sum();
+    let members: usize = items.sections.iter().map(|section| section.items.len()).sum();
+    let many = (items.len() / MANY).pow(2);
+    ((neighbours + members) / WORK).max(many).max(1) as u64
+}
+
+/// Attempts with every constructive order, each of which takes about as long as a node.
+fn attempts(price: u64) -> u64 {
+    (PROMOTIONS * DEAR / price).clamp(1, PROMOTIONS)
+}
+
+/// Nodes of one attempt where every item could be a level of its search.
+fn deepest(items: &Items) -> u64 {
+    let most = DEEPEST / items.len().max(1);
+    if most < items.len() { most as u64 } else { u64::MAX }
 }
 
 /// Items by shaken size, the largest with rank 0.
@@ -339,13 +369,13 @@ fn order(items: &Items, preference: Preference) -> Vec<usize> {
 }
 
 /// First fit in several orders; the item that failed goes first and the order is tried again.
-fn construct(items: &Items) -> Result<Vec<u32>, usize> {
+fn construct(items: &Items, attempts: u64) -> Result<Vec<u32>, usize> {
     let mut failed = 0;
     for preference in [Preference::Size, Preference::Area, Preference::Length, Preference::Crowd] {
         let mut order = order(items, preference);
         // What has the least choice goes first.
         order.sort_by_key(|item| items.room_of(*item));
-        for _ in 0..PROMOTIONS {
+        for _ in 0..attempts {
             match first_fit(items, &order) {
                 Ok(addresses) => return Ok(addresses),
                 Err(item) => {

@@ -1,12 +1,13 @@
 //! One tile's problem.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::target::sram::{INTERLEAVED_START, MEMORY_END, MEMORY_START};
 
 use super::items::{Item, Items, largest};
-use super::ranges::{intersection, ranges_at, starts, union, without};
+use super::ranges::{intersection, meet, ranges_at, starts, union, without};
 use super::repeats::{Repeat, RepeatRule};
 
 /// Bytes of a tile's memory: no buffer is larger.
@@ -249,12 +250,12 @@ impl Problem {
         firsts.dedup();
         let item_of: Vec<usize> =
             groups.iter().map(|first| firsts.partition_point(|found| found < first)).collect();
-        let items = firsts.iter().map(|first| {
-            let members = (0..groups.len()).filter(|buffer| groups[*buffer] == *first);
-            let held = held.iter().filter(|(buffer, _)| groups[*buffer] == *first);
-            let held: Vec<&[Range<u32>]> = held.map(|(_, starts)| starts.as_slice()).collect();
-            self.item(&members.map(|buffer| &self.buffers[buffer]).collect::<Vec<_>>(), &held)
-        });
+        let mut members: Vec<Vec<&Buffer>> = vec![vec![]; firsts.len()];
+        let of_buffers = item_of.iter().zip(&self.buffers);
+        of_buffers.for_each(|(item, buffer)| members[*item].push(buffer));
+        let mut held_of: Vec<Vec<&[Range<u32>]>> = vec![vec![]; firsts.len()];
+        held.iter().for_each(|(buffer, starts)| held_of[item_of[*buffer]].push(starts));
+        let items = members.iter().zip(&held_of).map(|(members, held)| self.item(members, held));
         let apart: Vec<_> = self
             .apart
             .iter()
@@ -331,20 +332,30 @@ fn spans(members: &[&Buffer]) -> Vec<(Range<u32>, u32)> {
     if let [only] = members {
         return only.lifetimes().into_iter().map(|live| (live, only.size)).collect();
     }
-    let lifetimes: Vec<(Range<u32>, u32)> = members
-        .iter()
-        .flat_map(|member| member.lifetimes().into_iter().map(|live| (live, member.size)))
-        .collect();
-    let mut steps: Vec<u32> =
-        lifetimes.iter().flat_map(|(live, _)| [live.start, live.end]).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    let between = steps.windows(2).filter_map(|pair| {
-        let (start, end) = (pair[0], pair[1]);
-        let here = lifetimes.iter().filter(|(live, _)| live.start <= start && end <= live.end);
-        here.map(|(_, size)| *size).max().map(|size| (start..end, size))
-    });
-    between.collect()
+    let mut changes: Vec<(u32, bool, u32)> = vec![];
+    for member in members {
+        for live in member.lifetimes() {
+            changes.extend([(live.start, true, member.size), (live.end, false, member.size)]);
+        }
+    }
+    changes.sort_unstable();
+    // How many of each size there are.
+    let mut here: BTreeMap<u32, usize> = BTreeMap::new();
+    let (mut since, mut spans) = (0, vec![]);
+    for (step, starts, size) in changes {
+        if let Some((most, _)) = here.last_key_value()
+            && since < step
+        {
+            spans.push((since..step, *most));
+        }
+        since = step;
+        let count = here.entry(size).or_default();
+        *count = if starts { *count + 1 } else { *count - 1 };
+        if *count == 0 {
+            here.remove(&size);
+        }
+    }
+    spans
 }
 
 impl Buffer {
@@ -389,7 +400,6 @@ impl Buffer {
 
     /// Whether both are in memory at one step.
     pub(super) fn meets(&self, other: &Buffer) -> bool {
-        let mut pairs = self.live.iter().flat_map(|a| other.live.iter().map(move |b| (a, b)));
-        pairs.any(|(a, b)| a.start < b.end && b.start < a.end)
+        meet(&self.live, &other.live)
     }
 }

@@ -23,6 +23,21 @@ pub(super) fn without(ranges: &[Range<u32>], hole: &Range<u32>) -> Vec<Range<u32
     parts.filter(|range| !range.is_empty()).collect()
 }
 
+/// Whether some member is in both, if those of each are ascending, disjoint ranges.
+pub(super) fn meet(mut a: &[Range<u32>], mut b: &[Range<u32>]) -> bool {
+    while let ([first, rest_a @ ..], [second, rest_b @ ..]) = (a, b) {
+        if first.start < second.end && second.start < first.end {
+            return true;
+        }
+        if first.end <= second.end {
+            a = rest_a;
+        } else {
+            b = rest_b;
+        }
+    }
+    false
+}
+
 /// Addresses at which so many bytes may begin if one of the ranges has to hold them all.
 pub(super) fn starts(ranges: &[Range<u32>], size: u32) -> Vec<Range<u32>> {
     let begin = |range: &Range<u32>| range.start..(range.end + 1).saturating_sub(size);

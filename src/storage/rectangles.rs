@@ -187,17 +187,23 @@ impl Rectangles {
             return Some(format!("{} offsets for {} buffers", offsets.len(), self.buffers.len()));
         }
         let end = |index: usize| u64::from(offsets[index]) + u64::from(self.buffers[index].size);
-        for (index, buffer) in self.buffers.iter().enumerate() {
+        let mut by_time: Vec<usize> = (0..self.buffers.len()).collect();
+        by_time.sort_by_key(|index| self.buffers[*index].lower);
+        let mut live: Vec<usize> = vec![];
+        for index in by_time {
+            let buffer = &self.buffers[index];
             if end(index) > u64::from(capacity) {
                 return Some(format!("`{}` ends at {}", buffer.id, end(index)));
             }
-            for (earlier, other) in self.buffers[..index].iter().enumerate() {
-                let meet = other.lower < buffer.upper && buffer.lower < other.upper;
+            live.retain(|earlier| buffer.lower < self.buffers[*earlier].upper);
+            for &earlier in &live {
                 let (from, other_from) = (u64::from(offsets[index]), u64::from(offsets[earlier]));
-                if meet && from < end(earlier) && other_from < end(index) {
+                if from < end(earlier) && other_from < end(index) {
+                    let other = &self.buffers[earlier];
                     return Some(format!("`{}` and `{}` overlap", other.id, buffer.id));
                 }
             }
+            live.push(index);
         }
         None
     }

@@ -18,8 +18,8 @@ use super::ranges::union;
 pub struct Repeat {
     /// Buffers of one size, at least two.
     pub blocks: Vec<usize>,
-    /// Bytes from block to block: a multiple of 4 and of the alignment, no less than the size. Any if
-    /// `None`.
+    /// Bytes from block to block: a multiple of 4 and of every block's alignment, no less than the
+    /// size. Any such number if `None`.
     pub stride: Option<u32>,
 }
 
@@ -93,13 +93,13 @@ impl Repeat {
         }
     }
 
-    /// The alignment of all blocks.
+    /// The largest alignment of any block: a power of two, so a multiple of the others.
     pub(super) fn base_alignment(&self, problem: &Problem) -> u32 {
         let blocks = self.blocks.iter().map(|block| problem.buffers[*block].alignment);
         blocks.max().unwrap_or(1)
     }
 
-    /// What a stride is a multiple of: whole words.
+    /// What a stride is a multiple of: whole words, and every block's alignment.
     pub(super) fn alignment(&self, problem: &Problem) -> u32 {
         self.base_alignment(problem).max(4)
     }

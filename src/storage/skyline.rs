@@ -18,8 +18,11 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::branch::{Found, Limits};
 use super::items::{Item, Items, Neighbour};
+use super::ranges::union;
 
 /// Why a part is not placed.
 enum End {
@@ -73,7 +76,7 @@ impl<'a> Slices<'a> {
             first..slices.last().map_or(first, |(last, _)| last + 1)
         };
         let hulls = slices_of.iter().map(hull).collect();
-        let twins = twins(items, &slices_of);
+        let twins = twins(items);
         Some(Slices { items, slices, slices_of, hulls, twins })
     }
 }
@@ -386,25 +389,22 @@ impl<'a> Skyline<'a> {
 
 /// For every item the first that differs from it in size alone; itself where exchanging two that lie on
 /// each other could break a rule: sizes that change, several ranges, ends that are not aligned.
-fn twins(items: &Items, slices_of: &[Vec<(usize, u32)>]) -> Vec<usize> {
+fn twins(items: &Items) -> Vec<usize> {
     let simple = |item: &Item| {
         let size = item.size();
         item.ranges.len() == 1
             && size.is_multiple_of(item.alignment)
             && item.spans.iter().all(|(_, found)| *found == size)
     };
-    let when = |item: usize| slices_of[item].iter().map(|(slice, _)| *slice);
-    let alike = |a: usize, b: usize| {
-        let (first, second) = (&items.items[a], &items.items[b]);
-        simple(first)
-            && simple(second)
-            && first.alignment == second.alignment
-            && first.ranges == second.ranges
-            && when(a).eq(when(b))
+    let mut firsts = FxHashMap::default();
+    let first = |(number, item): (usize, &Item)| {
+        if !simple(item) {
+            return number;
+        }
+        let when = union(item.spans.iter().map(|(live, _)| live.clone()).collect());
+        *firsts.entry((item.alignment, item.ranges.clone(), when)).or_insert(number)
     };
-    (0..items.len())
-        .map(|item| (0..item).find(|other| alike(*other, item)).unwrap_or(item))
-        .collect()
+    items.items.iter().enumerate().map(first).collect()
 }
 
 #[cfg(test)]

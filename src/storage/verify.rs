@@ -37,11 +37,13 @@ pub enum Misplaced {
     /// Blocks that do not lie at one stride.
     #[error("block `{name}` lies at {address}, not {stride} bytes above the block before it")]
     Stride { name: String, address: u32, stride: u32 },
-    /// A stride that is not whole words, or one that is too small for a block.
+    /// A stride that is not whole words or breaks a block's alignment, or one that is too small for a
+    /// block.
     #[error(
-        "blocks from `{name}` on lie {stride} bytes apart, expected whole words from {least} on"
+        "blocks from `{name}` on lie {stride} bytes apart, expected a multiple of {multiple} from \
+         {least} on"
     )]
-    Step { name: String, stride: i64, least: u64 },
+    Step { name: String, stride: i64, multiple: u32, least: u64 },
     /// One address was asked for.
     #[error("`{a}` and `{b}` have two addresses")]
     Alias { a: String, b: String },
@@ -70,7 +72,8 @@ impl PlacementFile {
         found
     }
 
-    /// What the blocks of a repeat need: the given stride, or that of the first two.
+    /// What the blocks of a repeat need: the given stride, or that of the first two; it is a multiple
+    /// of 4 and of every block's alignment, which are powers of two.
     fn at_one_stride(
         &self,
         repeat: &FileRepeat,
@@ -86,10 +89,14 @@ impl PlacementFile {
         let [first, second, ..] = blocks.as_slice() else { return };
         let stride = i64::from(second.1) - i64::from(first.1);
         let least = u64::from(first.0.size) + u64::from(first.0.tail);
+        let multiple = blocks.iter().fold(4, |most, (block, _)| most.max(block.alignment));
         let wanted = repeat.stride.or(u32::try_from(stride).ok());
-        match wanted.filter(|wanted| u64::from(*wanted) >= least && wanted.is_multiple_of(4)) {
+        let is_legal =
+            |wanted: &u32| u64::from(*wanted) >= least && wanted.is_multiple_of(multiple);
+        match wanted.filter(is_legal) {
             None => {
-                found.push(Misplaced::Step { name: first.0.name.clone(), stride, least });
+                let name = first.0.name.clone();
+                found.push(Misplaced::Step { name, stride, multiple, least });
             }
             Some(stride) => {
                 for pair in blocks.windows(2) {
@@ -223,5 +230,17 @@ fn live_at_once(a: &FileBuffer, b: &FileBuffer) -> bool {
         // The other lives at some step, or through all of them too.
         return true;
     }
-    a.live.iter().any(|[from, to]| b.live.iter().any(|[start, end]| from < end && start < to))
+    // Both ascend: what ends first meets nothing that comes later.
+    let (mut at_a, mut at_b) = (0, 0);
+    while let (Some([from, to]), Some([start, end])) = (a.live.get(at_a), b.live.get(at_b)) {
+        if from < end && start < to {
+            return true;
+        }
+        if to <= end {
+            at_a += 1;
+        } else {
+            at_b += 1;
+        }
+    }
+    false
 }

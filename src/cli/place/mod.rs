@@ -14,6 +14,7 @@ use super::Exit;
 use super::args::PlaceArgs;
 use super::error::CliError;
 use super::output::Output;
+use super::paths::is_same;
 use task::{Bytes, Shortage, Task, Verdict};
 
 /// What came of a file.
@@ -31,6 +32,7 @@ pub(super) fn place(args: &PlaceArgs, output: &Output) -> Result<Exit, CliError>
     }
     let tasks: Vec<Task> =
         args.files.iter().map(|path| Task::read(path, args.capacity)).collect::<Result<_, _>>()?;
+    refuse_overwriting(args)?;
     let mut rows = vec![];
     let mut unplaced = vec![];
     for task in &tasks {
@@ -50,6 +52,21 @@ pub(super) fn place(args: &PlaceArgs, output: &Output) -> Result<Exit, CliError>
     }
     unplaced.iter().for_each(|error| output.error(error));
     Ok(unplaced.first().map_or(Exit::Success, CliError::exit))
+}
+
+/// What is written must not take the place of what was read, nor of each other.
+fn refuse_overwriting(args: &PlaceArgs) -> Result<(), CliError> {
+    let targets = [("--out", &args.out, "answer"), ("--svg", &args.svg, "picture")];
+    for (option, path, instead) in targets {
+        let Some(path) = path.clone() else { continue };
+        if args.files.iter().any(|file| is_same(file, &path)) {
+            return Err(CliError::Overwrites { option, path, what: "input", instead });
+        }
+        if option == "--svg" && args.out.as_deref().is_some_and(|out| is_same(out, &path)) {
+            return Err(CliError::Overwrites { option, path, what: "file of `--out`", instead });
+        }
+    }
+    Ok(())
 }
 
 /// Places a problem; an answer with addresses has been checked.
@@ -126,34 +143,35 @@ fn row(task: &Task, answer: &Answer) -> [String; 7] {
 fn failure(task: &Task, answer: &Answer) -> Option<CliError> {
     let capacity = task.capacity();
     let (fullest, live) = task.fullest();
-    let room = "fewer or smaller buffers, or more memory (`--capacity`, `free`)";
+    let memory = task.more_memory();
     let (what, hint) = match &answer.verdict {
         Verdict::Placed(_) => return None,
-        Verdict::Impossible(shortage) => (
-            format!("impossible, {}", missing(shortage, capacity)),
-            match shortage {
-                Shortage { bytes: Bytes::Enough, .. } => {
-                    "less in their `forbidden`, or fewer `aliases`"
-                }
-                Shortage { blocks: Some(_), .. } => {
-                    "fewer or smaller blocks, or a larger range for them"
-                }
-                Shortage { buffer: Some(_), .. } => "a smaller buffer, or a larger range for it",
-                Shortage { apart: Some(_), .. } => {
-                    "fewer pairs in `apart`, or `free` ranges in more memory elements"
-                }
-                _ => room,
-            },
-        ),
+        Verdict::Impossible(shortage) => {
+            (format!("impossible, {}", missing(shortage, capacity)), remedy(shortage, memory))
+        }
         Verdict::Unknown { nodes } => (
             format!(
                 "unknown, {nodes} nodes neither found nor ruled out a placement within {capacity} \
                  bytes, of which {live} live at step {fullest}"
             ),
-            "more `--nodes`, or more memory (`--capacity`, `free`)",
+            format!("more `--nodes`, or {memory}"),
         ),
     };
     Some(CliError::Unplaced { path: task.path.clone(), what, hint })
+}
+
+/// What would make the impossible possible.
+fn remedy(shortage: &Shortage, memory: &str) -> String {
+    let words = match shortage {
+        Shortage { bytes: Bytes::Enough, .. } => "less in their `forbidden`, or fewer `aliases`",
+        Shortage { blocks: Some(_), .. } => "fewer or smaller blocks, or a larger range for them",
+        Shortage { buffer: Some(_), .. } => "a smaller buffer, or a larger range for it",
+        Shortage { apart: Some(_), .. } => {
+            "fewer pairs in `apart`, or `free` ranges in more memory elements"
+        }
+        _ => return format!("fewer or smaller buffers, or {memory}"),
+    };
+    words.to_owned()
 }
 
 /// Which bytes are missing where, or where the fewest are to spare.

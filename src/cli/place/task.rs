@@ -64,18 +64,22 @@ impl Task {
         let path = path.to_owned();
         let text = std::fs::read_to_string(&path)
             .map_err(|source| CliError::Unreadable { path: path.clone(), source })?;
-        if path.extension().is_some_and(|extension| extension == "json") {
-            return Task::tile(path, &text, capacity);
+        // Some editors begin text with a byte-order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+            return Task::tile(path, text, capacity);
         }
-        let rectangles = Rectangles::from_csv(&text)
+        let rectangles = Rectangles::from_csv(text)
             .map_err(|what| CliError::Rectangles { path: path.clone(), what })?;
-        let (name, named) = named(&path);
-        match capacity.or(named) {
-            Some(capacity) => {
-                Ok(Task { path, name, form: Form::Rectangles { capacity, rectangles } })
-            }
-            None => Err(CliError::NoCapacity { path }),
-        }
+        let (name, number) = named(&path);
+        let capacity = match (capacity, number) {
+            (Some(capacity), _) => capacity,
+            (None, Some(number)) => number
+                .parse()
+                .map_err(|_| CliError::LargeCapacity { path: path.clone(), found: number })?,
+            (None, None) => return Err(CliError::NoCapacity { path }),
+        };
+        Ok(Task { path, name, form: Form::Rectangles { capacity, rectangles } })
     }
 
     fn tile(path: PathBuf, text: &str, capacity: Option<u32>) -> Result<Task, CliError> {
@@ -93,6 +97,14 @@ impl Task {
         match &self.form {
             Form::Rectangles { capacity, .. } => u64::from(*capacity),
             Form::Tile { problem, .. } => problem.capacity(),
+        }
+    }
+
+    /// Where a user can give it more memory.
+    pub(super) fn more_memory(&self) -> &'static str {
+        match &self.form {
+            Form::Rectangles { .. } => "a larger `--capacity`",
+            Form::Tile { .. } => "more memory in `free`",
         }
     }
 
@@ -245,14 +257,13 @@ fn shortage(file: &PlacementFile, problem: &Problem, proof: &Proof) -> Shortage 
     }
 }
 
-/// An instance's name, and its capacity if the file is called `NAME.CAPACITY.csv`.
-fn named(path: &Path) -> (String, Option<u32>) {
+/// An instance's name, and the digits of its capacity if the file is called `NAME.CAPACITY.csv`.
+fn named(path: &Path) -> (String, Option<String>) {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let parts = stem
-        .rsplit_once('.')
-        .and_then(|(name, number)| Some((name.to_owned(), number.parse::<u32>().ok()?)));
-    match parts {
-        Some((name, capacity)) => (name, Some(capacity)),
+    let is_number =
+        |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    match stem.rsplit_once('.').filter(|(_, number)| is_number(number)) {
+        Some((name, number)) => (name.to_owned(), Some(number.to_owned())),
         None => (stem, None),
     }
 }
