@@ -79,13 +79,14 @@ impl Tile {
         start
     }
 
-    /// The first event from `from` on at which the controls admit the start of a send.
-    fn admit_start(&mut self, from: u32) -> u32 {
+    /// The first event from `from` on at which the controls admit the start of a send. Where nothing but
+    /// `starts` takes the lane, the events before it are not looked at again.
+    fn admit_start(&mut self, from: u32, starts: bool) -> u32 {
         let mut event = from;
         while !self.controls.admits_start(event) {
             event += 1;
         }
-        if event > from {
+        if event > from && starts {
             self.transmit.exclude(from, event);
         }
         event
@@ -269,6 +270,9 @@ pub struct Board<'a> {
     shared: usize,
     /// Whether any is paired.
     wide: bool,
+    /// Whether a transmit lane is taken by its tile's sends alone: it is neither borrowed nor kept free
+    /// for base writes.
+    starts: bool,
 }
 
 impl<'a> Board<'a> {
@@ -289,7 +293,8 @@ impl<'a> Board<'a> {
             ..Tile::default()
         };
         let wide = all().any(|job| job.paired);
-        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared, wide }
+        let starts = !wide && all().all(|job| job.base.is_none());
+        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared, wide, starts }
     }
 
     /// What placing a job changes, as it is before.
@@ -326,10 +331,11 @@ impl<'a> Board<'a> {
     fn sender_earliest(&mut self, job: &Job, from: u32) -> u32 {
         let busy = lane_end(job, from) - from;
         let controls = self.rules != Rules::Lanes;
+        let starts = self.starts;
         settle(from, |from| {
             let tile = self.tile_mut(job.source);
             let free = tile.transmit.earliest(from, busy);
-            let mut event = if controls { tile.admit_start(free) } else { free };
+            let mut event = if controls { tile.admit_start(free, starts) } else { free };
             if let Some(base) = job.base {
                 event = tile.admit_base(event, base, busy, controls);
             }
