@@ -41,9 +41,14 @@ fn phase(wishes: &[Wish], close: bool) -> Phase {
     let mut read = [0x6_0000_u32; TILES as usize];
     let mut written = [if close { 0x6_4800 } else { 0x9_0000 }; TILES as usize];
     for (source, to, pair, words, moves) in wishes {
-        let tiles = if *pair { vec![to & !1, to | 1] } else { vec![*to] };
+        let mut tiles = if *pair { vec![to & !1, to | 1] } else { vec![*to] };
         if tiles.contains(source) {
-            continue;
+            if close {
+                continue;
+            }
+            // What comes home goes to another tile or pair, too.
+            let away = (source + 2 + 2 * (to % 5)) % TILES;
+            tiles.extend(if *pair { vec![away & !1, away | 1] } else { vec![away] });
         }
         let first = &mut read[usize::from(*source)];
         let count = if *moves { ITERATIONS } else { 1 };
@@ -129,6 +134,27 @@ proptest! {
         }
         prop_assert!(scheduled.schedule.bound <= scheduled.schedule.horizon);
         prop_assert_eq!(relocate(&phase, &scheduled.schedule).unwrap(), scheduled);
+    }
+}
+
+#[test]
+fn a_base_is_written_before_what_comes_home_is_selected() {
+    for words in 1..80 {
+        for tile in 0..TILES {
+            let mut phase = Phase::new(TILES);
+            let moving = [0, 1, 2].map(|number| Address(0x6_0000 + number * 0x400));
+            let to =
+                |first: u32| [tile, (tile + 4) % TILES].map(|tile| (TileId(tile), Address(first)));
+            phase.add_moving(TileId(tile), &moving, &to(0x9_0000), words).unwrap();
+            phase.add(TileId(tile), Address(0x6_2000), &to(0x9_2000), words).unwrap();
+            let options = Options { width: Width::Ordinary, ..Options::default() };
+            let scheduled = schedule(&phase, &options).unwrap();
+            assert_eq!(base_writes(&scheduled), 1, "{words} words of tile {tile}");
+            for number in 0..phase.iterations() {
+                let found = replay(&phase, &scheduled, number).unwrap();
+                assert_eq!(found, scheduled.schedule.horizon);
+            }
+        }
     }
 }
 

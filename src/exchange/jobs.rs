@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::target::instruction::BASE_WRITE;
 use crate::target::topology::{Direction, direction, paired_time};
 use crate::target::{TileId, route, time_to_mux};
 
@@ -32,6 +33,8 @@ pub struct Job {
     pub mask: u32,
     /// What the sender's base must hold, if its tile's sends differ in that.
     pub base: Option<Base>,
+    /// Events from the begin of a write of the base to the start that it is for.
+    pub lead: u32,
     first: u32,
     last: u32,
 }
@@ -141,6 +144,10 @@ impl Jobs {
                 contended => source_mask(&transfer) & contended,
             },
             base: self.base(&transfer),
+            lead: self.ends[first as usize..]
+                .iter()
+                .find(|end| end.tile == source)
+                .map_or(BASE_WRITE, |home| home.lead(items)),
             first,
             last: self.ends.len() as u32,
         });
@@ -334,6 +341,19 @@ impl Job {
 }
 
 impl End {
+    /// Events from the begin of a write of the base to the start of a send that comes back to its tile:
+    /// the fewest with which the source is neither selected nor released during the write. The pointer
+    /// and a format take effect after the start.
+    fn lead(&self, items: u32) -> u32 {
+        let selects = [self.window, self.window.saturating_add_unsigned(items)];
+        // A write that ends at the start, or before one of them.
+        let ends = [0, selects[0] - 1, selects[1] - 1].into_iter().filter(|end| *end <= 0);
+        let write = BASE_WRITE as i32;
+        let apart = |end: &i32| selects.iter().all(|at| *at > *end || *at <= *end - write);
+        let end = ends.filter(apart).max().unwrap_or_default();
+        (write - end) as u32
+    }
+
     /// Events from the window's start to the end of the row (`target/ipu21.md` §2.3, §3.2).
     fn after(&self, items: u32, paired: bool) -> u32 {
         let guard = match (paired, items) {

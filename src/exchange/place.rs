@@ -57,20 +57,21 @@ pub struct Tile {
 
 impl Tile {
     /// The first event from `from` on at which a send from `base` may start: after the last one, and
-    /// where that had the other base, after a write of the base at once before it, in which neither a
-    /// control takes effect nor a borrowed lane is busy (`target/ipu21.md` §2.7).
-    fn admit_base(&mut self, from: u32, base: Base, busy: u32, controls: bool) -> u32 {
+    /// where that had the other base, [`Job::lead`] events after the begin of a write of the base, in
+    /// which neither a control takes effect nor a borrowed lane is busy (`target/ipu21.md` §2.7).
+    fn admit_base(&mut self, job: &Job, from: u32, base: Base, busy: u32, controls: bool) -> u32 {
         let Some((end, last)) = self.based else { return from };
         if last == base {
             return from.max(end);
         }
+        let lead = job.lead;
         let free = |start: u32| {
-            let mut looked = (start - BASE_WRITE + 1..=start).step_by(2);
+            let mut looked = base_write(start - lead);
             !controls || looked.all(|event| self.controls.admits_start(event))
         };
         let mut earliest = |start: u32| {
-            let written = start.max(end + BASE_WRITE) - BASE_WRITE;
-            self.transmit.earliest(written, BASE_WRITE + busy) + BASE_WRITE
+            let written = start.max(end + lead) - lead;
+            self.transmit.earliest(written, lead + busy) + lead
         };
         let mut start = earliest(from);
         while !free(start) {
@@ -92,12 +93,10 @@ impl Tile {
         event
     }
 
-    /// Start of the time for which the lane is not free: with that of a base write before a send.
-    fn lane_start(&self, job: &Job, event: u32) -> u32 {
-        match (job.base, self.based) {
-            (Some(base), Some((_, last))) if base != last => event - BASE_WRITE,
-            _ => event,
-        }
+    /// When a write of the base begins that a send which starts at `event` needs.
+    fn base_written(&self, job: &Job, event: u32) -> Option<u32> {
+        let differs = self.based.is_some_and(|(_, last)| job.base.is_some_and(|base| base != last));
+        differs.then(|| event - job.lead)
     }
 
     /// Events after `from` at which the controls admit a receive's window. Events that one of the first
@@ -337,7 +336,7 @@ impl<'a> Board<'a> {
             let free = tile.transmit.earliest(from, busy);
             let mut event = if controls { tile.admit_start(free, starts) } else { free };
             if let Some(base) = job.base {
-                event = tile.admit_base(event, base, busy, controls);
+                event = tile.admit_base(job, event, base, busy, controls);
             }
             if let Some(end) = tile.writes.conflict(event, job.sender_horizon(event), job.mask) {
                 event = end;
@@ -393,12 +392,12 @@ impl Tiles for Board<'_> {
         let (rules, wide) = (self.rules, self.wide);
         let last = lane_end(job, event);
         let sender = self.tile_mut(job.source);
-        sender.transmit.occupy(sender.lane_start(job, event), last);
+        let written = sender.base_written(job, event);
+        sender.transmit.occupy(written.unwrap_or(event), last);
         sender.reads.add(event, job.sender_horizon(event), job.mask);
         if rules != Rules::Lanes {
-            let first = sender.lane_start(job, event);
-            // A start keeps controls away from two events.
-            (first + 1..event).step_by(2).for_each(|event| sender.controls.add_start(event));
+            let written = written.into_iter().flat_map(base_write);
+            written.for_each(|event| sender.controls.add_start(event));
             sender.controls.add_start(event);
         }
         sender.based = job.base.map(|base| (last, base));
@@ -444,6 +443,12 @@ fn settle(from: u32, mut earliest: impl FnMut(u32) -> (u32, u32)) -> u32 {
 /// horizon (`target/ipu21.md` §3.3).
 fn lane_end(job: &Job, event: u32) -> u32 {
     if job.paired { job.sender_horizon(event) } else { event + job.items }
+}
+
+/// Events of a base write that begins at `event`, every other one: a start keeps controls away from
+/// two.
+fn base_write(event: u32) -> impl Iterator<Item = u32> {
+    (event + 1..=event + BASE_WRITE).step_by(2)
 }
 
 /// Controls of a 32-bit message's receiver whose source window starts at `window`.

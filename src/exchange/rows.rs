@@ -468,9 +468,12 @@ impl Writer {
             if std::mem::replace(&mut base, send.base) == send.base {
                 self.gap(&groups[next..start], send.start)?;
             } else {
-                let written = send.start.checked_sub(BASE_WRITE).ok_or(send.start)?;
-                self.gap(&groups[next..start], written)?;
-                self.write_base(base, send.start)?;
+                let before = base_written(&groups[next..start], send.start);
+                let written = until(next, before);
+                let begin = before.checked_sub(BASE_WRITE).ok_or(send.start)?;
+                self.gap(&groups[next..written], begin)?;
+                self.write_base(base, before)?;
+                self.gap(&groups[written..start], send.start)?;
             }
             next = until(start, send.start + send.items);
             self.send(send, &groups[start..next])?;
@@ -538,7 +541,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A write of the base that ends at `event`, where a send starts.
+    /// A write of the base that ends at `event`.
     fn write_base(&mut self, base: Base, event: u32) -> Result<(), u32> {
         if self.cursor + BASE_WRITE != event {
             return Err(event);
@@ -629,6 +632,15 @@ impl Writer {
         self.push(RETURN);
         self.words.clone()
     }
+}
+
+/// The last event up to `start` at which a write of the base can end: no control takes effect during
+/// it.
+fn base_written(groups: &[Group], start: u32) -> u32 {
+    groups.iter().rev().fold(start, |end, group| {
+        let during = group.event + BASE_WRITE > end;
+        if during { group.event.saturating_sub(1) } else { end }
+    })
 }
 
 #[inline(always)]
