@@ -176,6 +176,106 @@ fn the_format_waits_for_the_last_ordinary_word() {
     assert!(!late(20), "after it");
 }
 
+/// What a row does, at which event, in time order.
+enum Timed {
+    Select(bool, u16),
+    Pic(bool, u32),
+}
+
+fn timed(controls: &[(u32, Timed)], end: u32) -> Vec<Instruction> {
+    let (mut row, mut now) = (vec![], 0);
+    for (event, control) in controls {
+        row.extend((event - now > 1).then(|| delay(event - now - 1)));
+        row.push(match control {
+            Timed::Select(paired, source) => select(1, *paired, *source),
+            Timed::Pic(format, value) => pic(1, *format, *value),
+        });
+        now = *event;
+    }
+    row.extend([delay(end - now), END]);
+    row
+}
+
+#[test]
+fn another_format_is_set_only_after_the_first_is_taken_back() {
+    const ITEMS: u32 = 20;
+    let other = TileId(4);
+    let [first, second] = [SENDER, other].map(|source| route(source, FAR).direction as u32);
+    assert_ne!(first, second);
+    let window = (200 + paired_time(SENDER, FAR)) as u32;
+    let with = |gap: u32, taken_back: bool| {
+        let next = window + ITEMS + gap;
+        let member = |tile: TileId| {
+            let format = |window: u32| window + 51 + 2 * tile.row();
+            let mut controls = vec![
+                (format(window), Timed::Pic(true, first)),
+                (format(window) + 2, Timed::Pic(false, TO / 4)),
+                (format(next), Timed::Pic(true, second)),
+                (format(next) + 2, Timed::Pic(false, TO / 4 + 100)),
+                (format(next) + ITEMS, Timed::Pic(true, 0)),
+            ];
+            if taken_back {
+                controls.push((format(window) + ITEMS, Timed::Pic(true, 0)));
+            }
+            for (source, window) in [(SENDER, window), (other, next)] {
+                if route(source, tile).destination_is_early {
+                    let selector = paired_selector(source, tile);
+                    controls.push((window, Timed::Select(true, selector)));
+                    controls.push((window + ITEMS, Timed::Select(true, NO_SOURCE)));
+                }
+            }
+            controls.sort_by_key(|control| control.0);
+            timed(&controls, format(next) + ITEMS + 7)
+        };
+        let start = (next as i32 - paired_time(other, FAR)) as u32;
+        let lend = |until: u32| vec![delay(until), END];
+        let rows = vec![
+            (SENDER, send(200, ITEMS, sctl(SENDER, FAR) | 4)),
+            (SENDER.partner(), lend(228)),
+            (other, send(start, ITEMS, sctl(other, FAR) | 4)),
+            (other.partner(), lend(start + 28)),
+            (FAR, member(FAR)),
+            (FAR.partner(), member(FAR.partner())),
+        ];
+        let both = [FAR, FAR.partner()];
+        let to = |to: u32| move |wanted: Wanted| Wanted { to, ..wanted };
+        let a = both.map(|tile| wanted(SENDER, tile, 2 * ITEMS));
+        let b = both.map(|tile| wanted(other, tile, 2 * ITEMS)).map(to(TO + 400));
+        (rows, [a, b].concat())
+    };
+    let (rows, wanted) = with(1, true);
+    accepted(&rows, &wanted);
+    let (rows, wanted) = with(0, false);
+    refused(&rows, &wanted, "format");
+}
+
+#[test]
+fn a_wide_pointer_has_its_event_to_itself() {
+    let late = if route(SENDER, FAR).destination_is_early { 3 } else { 2 };
+    let with = |source: Option<u16>| {
+        let (mut rows, wanted, _) = paired(20);
+        let row = &mut rows[late].1;
+        let at = row.iter().position(|i| *i == pic(2, false, TO / 4)).unwrap();
+        let pointer = Pic { format: false, value: TO / 4 };
+        let xpic = source.map(|source| Xpic { paired: false, source });
+        let both =
+            |xpic| Instruction::SendPicp { items: 1, address: 0, sctl: 0, pic: pointer, xpic };
+        row.splice(at..=at, [delay(1), xpic.map_or(pic(1, false, TO / 4), both)]);
+        // Two controls lie at an even word.
+        let odd =
+            row[..=at].iter().map(|i| i.encode().unwrap().as_slice().len()).sum::<usize>() % 2;
+        if odd == 1 {
+            let Instruction::Delay { events } = row[0] else { unreachable!() };
+            row.splice(0..1, [delay(1), delay(events - 1)]);
+        }
+        (rows, wanted)
+    };
+    let (rows, wanted) = with(None);
+    accepted(&rows, &wanted);
+    let (rows, wanted) = with(Some(NO_SOURCE));
+    refused(&rows, &wanted, "controls-meet");
+}
+
 #[test]
 fn a_source_that_sends_nothing_is_not_selected() {
     let (mut rows, wanted) = one(20);

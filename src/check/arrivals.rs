@@ -201,6 +201,10 @@ fn formats(tile: TileId, row: &Decoded, arrivals: &[Arrival], violations: &mut V
             violations.add(Violation::Format { tile, event: arrival.written });
         }
     }
+    // Only the same format goes on without being taken back, and then it is not set again (rule R6).
+    for pair in formats.windows(2).filter(|pair| pair[0].1 != 0 && pair[1].1 != 0) {
+        violations.add(Violation::Format { tile, event: pair[1].0 });
+    }
     // A format is on exactly while wide items are written (§3.2, rule R6).
     for (index, (event, _)) in formats.iter().enumerate().filter(|(_, format)| format.1 != 0) {
         let start = event + FORMAT_LEAD;

@@ -162,7 +162,7 @@ impl Replay<'_> {
         let mut violations = Violations::default();
         let index = usize::from(tile.0);
         let (row, arrivals) = (&self.decoded[index], &self.arrived[index]);
-        controls(tile, row, &mut violations);
+        controls(tile, row, arrivals, &mut violations);
         left_behind(tile, row, &mut violations);
         messages::check(tile, self.messages, &mut violations);
         let receives = Receives::new(arrivals);
@@ -205,10 +205,16 @@ fn left_behind(tile: TileId, row: &Decoded, violations: &mut Violations) {
 }
 
 /// Rules C1 and S3.
-fn controls(tile: TileId, row: &Decoded, violations: &mut Violations) {
+fn controls(tile: TileId, row: &Decoded, arrivals: &[Arrival], violations: &mut Violations) {
+    // A pointer is one for 64-bit items if such are written next.
+    let points_narrow = |event: u32| {
+        let next = arrivals.partition_point(|arrival| arrival.end() <= event);
+        arrivals.get(next).is_none_or(|arrival| arrival.item_bytes == 4)
+    };
     let mut events: Vec<(u32, bool, bool)> = vec![];
     events.extend(row.selects.iter().map(|(event, xpic)| (*event, true, !xpic.paired)));
-    events.extend(row.pics.iter().map(|(event, pic)| (*event, false, !pic.format)));
+    let narrow = |event: u32, format: bool| !format && points_narrow(event);
+    events.extend(row.pics.iter().map(|(event, pic)| (*event, false, narrow(*event, pic.format))));
     events.sort_unstable();
     for same in events.chunk_by(|a, b| a.0 == b.0) {
         let pair = same.len() == 2 && same[0].1 != same[1].1 && same.iter().all(|found| found.2);

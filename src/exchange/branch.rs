@@ -8,6 +8,9 @@ use super::place::{Board, Rules, Tiles};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfinished;
 
+/// Looks that an order counts, for each of its jobs: all are placed again, and their rows written.
+const ORDER: usize = 4;
+
 /// A job at a lane through which one at a time can pass.
 struct Passage {
     job: usize,
@@ -74,6 +77,7 @@ impl<'a> Branching<'a> {
         found: &mut impl FnMut(&[u32]) -> Result<u32, E>,
     ) -> Result<(), E> {
         if self.order.len() == self.jobs.len() {
+            self.look(ORDER * self.jobs.len())?;
             self.limit = found(&self.order)?;
             return Ok(());
         }
@@ -104,14 +108,23 @@ impl<'a> Branching<'a> {
     /// The earliest starts of all jobs that are not placed.
     fn starts(&mut self) -> Result<Vec<u32>, Unfinished> {
         let mut starts = vec![0; self.jobs.len()];
-        for (at, start) in starts.iter_mut().enumerate().filter(|(at, _)| !self.placed[*at]) {
-            self.looks = self.looks.checked_sub(1).ok_or(Unfinished)?;
+        for (at, start) in starts.iter_mut().enumerate() {
+            if self.placed[at] {
+                continue;
+            }
+            self.look(1)?;
             let job = self.jobs.job(at);
             // What is not placed yet starts at 0 at the earliest.
             let ready = self.jobs.ready(at as u32, job, &self.events);
             *start = self.board.earliest(job, self.jobs.ends(at), ready);
         }
         Ok(starts)
+    }
+
+    /// Counts looks for a start.
+    fn look(&mut self, looks: usize) -> Result<(), Unfinished> {
+        self.looks = self.looks.checked_sub(looks).ok_or(Unfinished)?;
+        Ok(())
     }
 
     /// The earliest event at which all can end.

@@ -60,7 +60,7 @@ use rank::{Rank, first};
 pub use reschedule::reschedule;
 pub use retarget::retarget;
 pub use rows::{Base, Row, RowBytes, RowError};
-use search::Found;
+use search::{Found, Unencoded};
 use waits::Waits;
 
 use crate::target::{Bytes, TileId};
@@ -263,15 +263,14 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
     });
     let done = match &whole {
         Ok(found) => options.effort == Effort::Fast || found.horizon <= search::goal(found.bound),
-        Err(ExchangeError::RowTooLong { .. }) => false,
-        Err(_) => true,
+        Err(error) => !error.is_of_schedule(),
     };
     if done {
         return whole;
     }
     match (whole, plan_messages(phase, options).map(of_both)) {
         (Ok(whole), Ok(apart)) => Ok(if apart.horizon < whole.horizon { apart } else { whole }),
-        (whole, Err(ExchangeError::RowTooLong { .. })) => whole,
+        (whole, Err(error)) if error.is_of_schedule() => whole,
         (_, apart) => apart,
     }
 }
@@ -283,14 +282,15 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
     let narrow = Jobs::new(phase, |_| false);
     let wide = (candidates > 0).then(|| Jobs::new(phase, |index| eligible[index]));
     let bounds = Bounds::of(&narrow, wide.as_ref());
+    let mut failed = Unencoded::default();
     let ordinary = match options.width {
         Width::Paired if candidates > 0 => None,
-        _ => Some(search::best(phase, &narrow, options, bounds.ordinary)?),
+        _ => failed.or_none(search::best(phase, &narrow, options, bounds.ordinary))?,
     };
     let paired = match (options.width, &wide) {
         (Width::Ordinary, _) | (_, None) => None,
-        (Width::Automatic, _) if hopeless(&narrow, options, bounds) => None,
-        (_, Some(wide)) => Some(search::best(phase, wide, options, bounds.any)?),
+        (Width::Automatic, _) if ordinary.is_some() && hopeless(&narrow, options, bounds) => None,
+        (_, Some(wide)) => failed.or_none(search::best(phase, wide, options, bounds.any))?,
     };
     let near = |found: &Option<Found>| {
         found.as_ref().is_some_and(|found| found.rank <= Rank::within(search::goal(bounds.any)))
@@ -300,6 +300,7 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
         Width::Automatic if !settled => mixture(phase, options, bounds.any)?,
         _ => None,
     };
+    failed.unless(ordinary.is_some() || paired.is_some() || mixed.is_some())?;
     let horizon = |found: &Option<Found>| found.as_ref().map(|found| found.rank.horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
     let mixed_horizon = horizon(&mixed);
@@ -342,8 +343,10 @@ fn mixture(
     bound: u32,
 ) -> Result<Option<Found>, ExchangeError> {
     let mut all: Vec<Found> = vec![];
+    let mut failed = Unencoded::default();
     for wide in widths::mixtures(phase, bound) {
-        all.push(search::best(phase, &Jobs::new(phase, |index| wide[index]), options, bound)?);
+        let jobs = Jobs::new(phase, |index| wide[index]);
+        all.extend(failed.or_none(search::best(phase, &jobs, options, bound))?);
     }
     let bytes = |found: &Found| rank::bytes(phase, options, &found.starts);
     Ok(first(all, |found| found.rank, bytes))

@@ -158,6 +158,13 @@ pub enum ExchangeError {
     },
 }
 
+impl ExchangeError {
+    /// Whether the phase is legal, but none of the schedules found is: others may be.
+    pub(super) fn is_of_schedule(&self) -> bool {
+        matches!(self, ExchangeError::Unencodable(_) | ExchangeError::RowTooLong { .. })
+    }
+}
+
 impl Phase {
     /// A phase without transfers on the logical tiles `0..tiles`.
     pub fn new(tiles: u16) -> Phase {

@@ -98,10 +98,11 @@ struct Plan<'a> {
     horizon: u32,
 }
 
-/// Rows of all tiles that send, receive or lend a lane, ascending by tile.
+/// Rows of all tiles that send, receive or lend a lane, ascending by tile. There is a start for every
+/// transfer, late enough for its receivers to select it.
 ///
 /// # Errors
-/// All tiles whose rows have no encoding.
+/// All tiles whose rows have no encoding, as two of their controls or sends meet.
 pub fn encode(phase: &Phase, starts: &[Start]) -> Result<Vec<Row>, Vec<RowError>> {
     let mut plans = Plans::new(phase, starts);
     let mut writer = Writer::default();
@@ -228,7 +229,7 @@ impl Plans {
     fn add(&mut self, index: u32, transfer: &Transfer<'_>, start: Start) {
         let source = transfer.source;
         let items = if start.paired { transfer.words / 2 } else { transfer.words };
-        let end = (start.event + items).max(start.event - start.natural + 6);
+        let end = (start.event + items).max(start.event.saturating_sub(start.natural) + 6);
         let at = &mut self.ends[usize::from(source.0)].0;
         self.sends[*at as usize] = Send {
             start: start.event,
@@ -565,11 +566,14 @@ impl Writer {
     fn gap(&mut self, groups: &[Group], boundary: u32) -> Result<(), u32> {
         for (index, group) in groups.iter().enumerate() {
             let event = group.event;
-            let next = groups.get(index + 1).map_or(boundary, |next| next.event - 1);
+            if event <= self.cursor {
+                return Err(event);
+            }
+            let next = groups.get(index + 1).map_or(boundary, |next| next.event.saturating_sub(1));
             match (group.pic, group.xpic) {
                 (Some(pic), Some(xpic)) => {
                     self.delay_to(event - 1);
-                    let items = (next - (event - 1)).clamp(1, FIRST_ITEMS);
+                    let items = next.saturating_sub(event - 1).clamp(1, FIRST_ITEMS);
                     self.push_pair(
                         Instruction::SendPicp { items, address: 0, sctl: 0, pic, xpic },
                         event,
@@ -587,7 +591,7 @@ impl Writer {
             }
         }
         self.delay_to(boundary);
-        Ok(())
+        if self.cursor == boundary { Ok(()) } else { Err(boundary) }
     }
 
     /// Sends up to `event` without controls.
@@ -606,8 +610,11 @@ impl Writer {
     fn send(&mut self, send: &Send, groups: &[Group]) -> Result<(), u32> {
         let end = send.start + send.items;
         for (index, group) in groups.iter().enumerate() {
-            self.send_to(send, group.event - 1);
-            let next = groups.get(index + 1).map_or(end, |next| next.event - 1);
+            self.send_to(send, group.event.saturating_sub(1));
+            if self.cursor + 1 != group.event {
+                return Err(group.event);
+            }
+            let next = groups.get(index + 1).map_or(end, |next| next.event.saturating_sub(1));
             let items = next.min(end).saturating_sub(self.cursor).clamp(1, FIRST_ITEMS);
             match (group.pic, group.xpic) {
                 (Some(pic), Some(xpic)) => {

@@ -43,10 +43,10 @@ const MOVED: usize = 4_000_000;
 /// Moves without a gain that end them, where rows have to encode.
 const UNMOVED: usize = 400;
 /// Jobs up to which every order is tried, if that takes no more looks for the earliest start of a job
-/// than so many with full effort, and with less.
+/// than so many at first, and with full effort, so many where other changes did not do, either.
 const FEW: usize = 12;
-const LOOKS: usize = 100_000;
-const FEWER_LOOKS: usize = 10_000;
+const LOOKS: usize = 10_000;
+const MORE_LOOKS: usize = 100_000;
 /// Rules whose schedules are improved.
 const IMPROVED: usize = 3;
 /// A horizon this close to the bound ends the search for a better order: one part in so many.
@@ -143,6 +143,31 @@ fn look(
     Ok(first(found, |tried| tried.rank, |tried| search.bytes(tried)).unwrap_or_default())
 }
 
+/// Why schedules that have no encoding are none: that is a failure only where nothing else is found.
+#[derive(Debug, Default)]
+pub(super) struct Unencoded(Option<ExchangeError>);
+
+impl Unencoded {
+    /// What was found; `None` if that has no encoding.
+    pub(super) fn or_none<T>(
+        &mut self,
+        found: Result<T, ExchangeError>,
+    ) -> Result<Option<T>, ExchangeError> {
+        match found {
+            Err(error @ ExchangeError::Unencodable(_)) => {
+                self.0.get_or_insert(error);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// The first failure, unless something was `found`.
+    pub(super) fn unless(self, found: bool) -> Result<(), ExchangeError> {
+        if found { Ok(()) } else { self.0.map_or(Ok(()), Err) }
+    }
+}
+
 /// Why not all orders were tried.
 enum Ended {
     Unfinished,
@@ -196,6 +221,7 @@ impl<'a> Search<'a> {
     /// Schedules by the rules, best first; at least one.
     fn by_rules(&mut self) -> Result<Vec<Tried>, ExchangeError> {
         let mut found: Vec<Tried> = vec![];
+        let mut failed = Unencoded::default();
         let full = self.options.effort != Effort::Fast;
         for rule in orders::rules(self.jobs) {
             let enough = !full || 2 * self.left < 5 * self.jobs.work();
@@ -205,9 +231,11 @@ impl<'a> Search<'a> {
                 break;
             }
             self.left = self.left.saturating_sub(self.jobs.work());
-            found.extend(self.attempt(&rule.order(self.phase, self.jobs), u32::MAX)?);
+            let tried = self.attempt(&rule.order(self.phase, self.jobs), u32::MAX);
+            found.extend(failed.or_none(tried)?.flatten());
             found.sort_by_key(|tried| tried.rank);
         }
+        failed.unless(!found.is_empty())?;
         Ok(found)
     }
 
@@ -222,15 +250,22 @@ impl<'a> Search<'a> {
             }
         }
         found.sort_by_key(|tried| tried.rank);
-        let few = self.jobs.len() <= FEW && !self.done(found);
-        if few && self.every_order(&mut found[0])? {
+        let few = self.jobs.len() <= FEW;
+        if few && !self.done(found) && self.every_order(&mut found[0], LOOKS)? {
             return Ok(());
         }
         let mut stale = 0;
         while stale < self.stale && !self.done(found) {
             stale = if self.step(&mut improver, &mut found[0], true)? { 0 } else { stale + 1 };
         }
-        if self.options.effort == Effort::Full && self.jobs.work() <= MOVABLE {
+        if self.options.effort != Effort::Full {
+            return Ok(());
+        }
+        // Everything that less effort does comes first, so that more never finds less.
+        if few && !self.near(&found[0]) && self.every_order(&mut found[0], MORE_LOOKS)? {
+            return Ok(());
+        }
+        if self.jobs.work() <= MOVABLE {
             self.by_moves(&mut improver, &mut found[0])?;
         }
         Ok(())
@@ -259,7 +294,7 @@ impl<'a> Search<'a> {
     }
 
     /// Tries all orders of few jobs; whether that came to an end.
-    fn every_order(&self, best: &mut Tried) -> Result<bool, ExchangeError> {
+    fn every_order(&self, best: &mut Tried, looks: usize) -> Result<bool, ExchangeError> {
         let cares = vec![self.care; self.jobs.tiles().into()];
         let rules = match self.timing {
             Timing::Exact => Rules::All(&cares),
@@ -272,8 +307,6 @@ impl<'a> Search<'a> {
             Bytes(0) => best.rank.horizon - 1,
             _ => u32::MAX,
         };
-        let full = self.options.effort == Effort::Full;
-        let looks = if full { LOOKS } else { FEWER_LOOKS };
         let mut branching = Branching::new(self.jobs, rules, &order, looks);
         let result = branching.run(limit(best), &mut |order| {
             let better = self.try_to_beat(order, best).map_err(Ended::Failed)?;
@@ -335,10 +368,8 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Tried>, ExchangeError> {
         let kept = found.rank.over == Bytes(0);
         let limit = if kept { found.rank.horizon - before } else { u32::MAX };
-        match self.attempt(order, limit) {
-            Err(ExchangeError::Unencodable(_)) => Ok(None),
-            other => Ok(other?.filter(|other| other.rank <= found.rank)),
-        }
+        let tried = Unencoded::default().or_none(self.attempt(order, limit))?.flatten();
+        Ok(tried.filter(|other| other.rank <= found.rank))
     }
 
     /// Places the jobs in an order; none if that ends after `limit`. Tiles whose rows do not encode
