@@ -46,6 +46,8 @@ enum Kind {
     Waiting,
     /// Both.
     WideWaiting,
+    /// 32-bit messages that mostly come back to their sender, too.
+    Home,
 }
 
 impl Kind {
@@ -78,7 +80,8 @@ fn tiny(kind: Kind, seed: u64) -> Phase {
     let tiles = if kind.wide() { &PAIRS[..] } else { &SINGLE };
     // Where reads and writes meet in one memory element, they have to keep apart.
     let apart = if kind.waiting() { 0x68000 } else { 0x90000 };
-    let mut written = vec![if dice.one_in(3) { 0x61000 } else { apart }; 96];
+    let meet = dice.one_in(3) && kind != Kind::Home;
+    let mut written = vec![if meet { 0x61000 } else { apart }; 96];
     let mut read = vec![0x60000; 96];
     let (mut brought, mut overwritable): (Vec<Block>, Vec<Block>) = (vec![], vec![]);
     let (count, longest) = (2 + dice.below(9), [3, 8, 20][dice.below(3) as usize]);
@@ -99,9 +102,10 @@ fn tiny(kind: Kind, seed: u64) -> Phase {
             let taken = match whole {
                 true if tile.0 % 2 == 1 => destinations.iter().any(|(d, _)| *d == tile.partner()),
                 true => dice.one_in(2) && from.tile != tile.partner(),
+                false if tile == from.tile && kind == Kind::Home => !dice.one_in(3),
                 false => dice.one_in(3),
             };
-            if tile == from.tile || !taken {
+            if !taken || (tile == from.tile && kind != Kind::Home) {
                 continue;
             }
             let over = overwritable.iter().position(|block: &Block| {
@@ -117,7 +121,7 @@ fn tiny(kind: Kind, seed: u64) -> Phase {
             };
             destinations.push((tile, address));
         }
-        if destinations.is_empty() {
+        if destinations.iter().all(|(tile, _)| *tile == from.tile) {
             continue;
         }
         phase.add(from.tile, from.address, &destinations, from.words).unwrap();
@@ -673,7 +677,7 @@ struct Tally {
     large: u32,
     /// Those of them whose schedule is as good.
     large_optimal: u32,
-    /// Those where a message waits or is 64-bit.
+    /// Those where a message waits, is 64-bit or comes home.
     special: u32,
 }
 
@@ -703,7 +707,10 @@ fn compare(kind: Kind, width: Width) -> Tally {
         tally.far += u32::from(20 * found.horizon > 21 * best);
         tally.large += large;
         tally.large_optimal += large * optimal;
-        tally.special += u32::from((0..phase.len()).any(waits) || wide);
+        let home = (0..phase.len()).map(|i| phase.transfer(i));
+        let home =
+            home.filter(|t| t.destinations.iter().any(|(tile, _)| *tile == t.source)).count();
+        tally.special += u32::from((0..phase.len()).any(waits) || wide || home > 0);
     }
     println!("{kind:?}, {width:?}: {tally:?}");
     tally
@@ -725,6 +732,9 @@ fn narrow_phases_are_scheduled_at_the_optimum() {
     assert!(waiting.solved >= 230 && waiting.large >= 40, "{waiting:?}");
     assert!(waiting.special >= 200, "{waiting:?}");
     assert!(waiting.mostly_optimal(100), "{waiting:?}");
+    let home = compare(Kind::Home, Width::Ordinary);
+    assert!(home.solved >= 250 && home.special >= 200, "{home:?}");
+    assert!(home.mostly_optimal(98), "{home:?}");
 }
 
 #[test]
