@@ -35,6 +35,7 @@ mod joins;
 pub mod lanes;
 pub mod n0;
 pub mod orders;
+mod parts;
 pub mod phase;
 pub mod place;
 mod rank;
@@ -48,12 +49,14 @@ pub mod waits;
 pub mod waves;
 pub mod widths;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use bound::{Bounds, lower_bound};
 use jobs::Jobs;
 use joins::join;
+use parts::halved;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
@@ -145,9 +148,33 @@ pub struct Schedule {
     pub row_limit: Option<Bytes>,
     /// The [`shape`] that it holds for.
     pub shape: [u8; 32],
-    /// Transfers that continue one another are one message, which has one start: where the first of
-    /// them comes in the phase.
-    pub joined: bool,
+    /// What has one start.
+    pub messages: Messages,
+}
+
+/// What has one start each in a schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Messages {
+    /// Every transfer.
+    #[default]
+    Transfers,
+    /// Transfers that continue one another together, where the first of them comes in the phase;
+    /// every other one.
+    Joined,
+    /// Both halves of every long transfer, one after the other; every other one.
+    Halves,
+}
+
+impl Messages {
+    /// The phase in which they are the transfers; `None` if no transfer is joined with another, or none
+    /// halved.
+    fn of(self, phase: &Phase) -> Option<Cow<'_, Phase>> {
+        match self {
+            Messages::Transfers => Some(Cow::Borrowed(phase)),
+            Messages::Joined => join(phase).map(Cow::Owned),
+            Messages::Halves => halved(phase).map(Cow::Owned),
+        }
+    }
 }
 
 /// A scheduled phase at its addresses.
@@ -183,18 +210,11 @@ pub fn relocate(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, Ex
 }
 
 fn encode(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
-    if schedule.joined {
-        let joined = join(phase).ok_or(ExchangeError::OtherShape)?;
-        return encode_messages(&joined, schedule);
-    }
-    encode_messages(phase, schedule)
-}
-
-fn encode_messages(phase: &Phase, schedule: &Arc<Schedule>) -> Result<Scheduled, ExchangeError> {
-    let rows = rows::encode(phase, &schedule.starts);
+    let messages = schedule.messages.of(phase).ok_or(ExchangeError::OtherShape)?;
+    let rows = rows::encode(&messages, &schedule.starts);
     let rows = rows.map_err(|failed| ExchangeError::Unencodable(failed[0]))?;
     if let Some(limit) = schedule.row_limit {
-        keep(limit, phase, &schedule.starts)?;
+        keep(limit, &messages, &schedule.starts)?;
     }
     Ok(Scheduled { schedule: Arc::clone(schedule), rows })
 }
@@ -248,31 +268,49 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
 }
 
 /// Finds the schedule of a phase. Transfers that continue one another are one message; with more
-/// effort than [`Effort::Fast`] they may also stay apart, if that ends earlier.
+/// effort than [`Effort::Fast`] they may also stay apart, if that ends earlier, and with
+/// [`Effort::Full`] long ones of a small phase may be two.
 ///
 /// # Errors
 /// As [`schedule`].
 pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
-    let Some(joined) = join(phase) else { return plan_messages(phase, options) };
-    let bounds = Bounds::new(phase);
-    let of_both = |found: Schedule| Schedule { bound: bounds.of_width(options.width), ..found };
-    let whole = plan_messages(&joined, options).map(|found| Schedule {
-        shape: shape(phase),
-        joined: true,
-        ..of_both(found)
-    });
-    let done = match &whole {
-        Ok(found) => options.effort == Effort::Fast || found.horizon <= search::goal(found.bound),
-        Err(error) => !error.is_of_schedule(),
+    let (mut best, mut failed) = (None, None);
+    for messages in [Messages::Joined, Messages::Transfers, Messages::Halves] {
+        if !worthwhile(messages, best.as_ref(), options.effort) {
+            break;
+        }
+        let Some(parts) = messages.of(phase) else { continue };
+        if messages == Messages::Halves && !search::is_small(&parts) {
+            continue;
+        }
+        match plan_messages(&parts, options) {
+            Ok(mut found) => {
+                if messages != Messages::Transfers {
+                    let bound = Bounds::new(phase).of_width(options.width);
+                    found = Schedule { bound, shape: shape(phase), messages, ..found };
+                }
+                let later =
+                    best.as_ref().is_some_and(|best: &Schedule| best.horizon <= found.horizon);
+                best = if later { best } else { Some(found) };
+            }
+            Err(error) if error.is_of_schedule() => failed = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match (best, failed) {
+        (None, Some(failed)) => Err(failed),
+        (best, _) => Ok(best.unwrap_or_default()),
+    }
+}
+
+/// Whether to try messages after those before them in [`plan`].
+fn worthwhile(messages: Messages, best: Option<&Schedule>, effort: Effort) -> bool {
+    let tried = match messages {
+        Messages::Joined => true,
+        Messages::Transfers => effort != Effort::Fast || best.is_none(),
+        Messages::Halves => effort == Effort::Full,
     };
-    if done {
-        return whole;
-    }
-    match (whole, plan_messages(phase, options).map(of_both)) {
-        (Ok(whole), Ok(apart)) => Ok(if apart.horizon < whole.horizon { apart } else { whole }),
-        (whole, Err(error)) if error.is_of_schedule() => whole,
-        (_, apart) => apart,
-    }
+    tried && best.is_none_or(|best| best.horizon > search::goal(best.bound))
 }
 
 /// The schedule of a phase whose transfers are its messages.
@@ -324,7 +362,7 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
         bound: bounds.of_width(options.width),
         row_limit: options.row_limit,
         shape: shape(phase),
-        joined: false,
+        messages: Messages::Transfers,
     })
 }
 

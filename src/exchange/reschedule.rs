@@ -11,7 +11,7 @@ use super::jobs::Jobs;
 use super::joins::join;
 use super::phase::{ExchangeError, Phase};
 use super::place::{Placed, Start, place_between, starts};
-use super::{Options, Schedule, Scheduled, Taken, Width, changes, encode, rows, shape};
+use super::{Messages, Options, Schedule, Scheduled, Taken, Width, changes, encode, rows, shape};
 
 /// A phase of which more than one transfer in so many changed is scheduled as a whole.
 const FEW: usize = 8;
@@ -26,7 +26,7 @@ const TOO_LATE: u32 = 16;
 ///
 /// `None` says that the phase has to be scheduled as a whole: `previous` is of another phase than
 /// `from`, too much changed, transfers wait for others, a tile has to write its base, or the result
-/// would end late or have no rows; or transfers are one message.
+/// would end late or have no rows; or transfers would be one message that were not.
 ///
 /// # Errors
 /// If the caller wanted no answer any more.
@@ -36,10 +36,29 @@ pub fn reschedule(
     previous: &Schedule,
     options: &Options<'_>,
 ) -> Result<Option<Scheduled>, ExchangeError> {
-    let joined = previous.joined || join(phase).is_some();
-    if joined || shape(from) != previous.shape {
+    let apart = previous.messages == Messages::Transfers && join(phase).is_some();
+    if apart || shape(from) != previous.shape {
         return Ok(None);
     }
+    let of = |phase| previous.messages.of(phase);
+    let (Some(messages), Some(old)) = (of(phase), of(from)) else { return Ok(None) };
+    let bound = || Bounds::new(phase).of_width(options.width);
+    let Some(found) = between_kept(&messages, &old, previous, options, bound)? else {
+        return Ok(None);
+    };
+    let schedule = Schedule { shape: shape(phase), messages: previous.messages, ..found };
+    // Rows that have become too long are a reason to look at the whole phase.
+    Ok(encode(phase, &schedule.into()).ok())
+}
+
+/// A schedule of messages, from those of the phase that has one; `bound` gives the bound of the phase.
+fn between_kept(
+    phase: &Phase,
+    from: &Phase,
+    previous: &Schedule,
+    options: &Options<'_>,
+    bound: impl FnOnce() -> u32,
+) -> Result<Option<Schedule>, ExchangeError> {
     let kept = keep(phase, from, previous, options.width);
     let unchanged = kept.iter().flatten().count();
     let changed = phase.len().max(from.len()) - unchanged;
@@ -47,7 +66,6 @@ pub fn reschedule(
         return Ok(None);
     }
     let eligible: Vec<bool> = (0..phase.len()).map(|index| phase.pairable(index)).collect();
-    let candidates = eligible.iter().filter(|eligible| **eligible).count();
     let wide = |index: usize| match kept[index] {
         Some(start) => start.paired,
         None => match options.width {
@@ -60,8 +78,7 @@ pub fn reschedule(
     if jobs.is_empty() || !jobs.free() {
         return Ok(None);
     }
-    let bounds = if candidates == 0 { Bounds::of(&jobs, None) } else { Bounds::new(phase) };
-    let bound = bounds.of_width(options.width);
+    let bound = bound();
     let horizon = carried_over(previous, bound);
     let placed = between(&jobs, &kept, horizon + horizon / LATE, options)?;
     if !in_time(jobs.horizon(&placed.events), previous, bound) {
@@ -72,9 +89,7 @@ pub fn reschedule(
         return Ok(None);
     }
     let horizon = jobs.horizon(&placed.events);
-    let schedule = of_starts(phase, starts, horizon, bound, options).into();
-    // Rows that have become too long are a reason to look at the whole phase.
-    Ok(encode(phase, &schedule).ok())
+    Ok(Some(of_starts(phase, starts, horizon, bound, options)))
 }
 
 /// The schedule that these starts are.
@@ -104,7 +119,7 @@ pub(super) fn of_starts(
         bound,
         row_limit: options.row_limit,
         shape: shape(phase),
-        joined: false,
+        messages: Messages::Transfers,
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use super::bound::Bounds;
 use super::jobs::Jobs;
-use super::joins::join;
 use super::phase::{ExchangeError, Phase};
 use super::reschedule::{allows, in_time, of_starts};
 use super::{Options, Schedule, Scheduled, encode, search, shape};
@@ -31,11 +30,10 @@ pub fn retarget(
     if shape(from) != previous.shape || !is_renamed(phase, from) {
         return Ok(None);
     }
-    let whole = if previous.joined { join(phase) } else { None };
-    let messages = whole.as_ref().unwrap_or(phase);
-    let starts = &previous.starts;
     // Which transfers are one message depends on addresses, which need not be those of `from`.
-    let same = previous.joined == whole.is_some() && messages.len() == starts.len();
+    let Some(messages) = previous.messages.of(phase) else { return Ok(None) };
+    let (messages, starts) = (messages.as_ref(), &previous.starts);
+    let same = messages.len() == starts.len();
     if !same || !(0..messages.len()).all(|at| allows(&starts[at], messages, at, options.width)) {
         return Ok(None);
     }
@@ -53,7 +51,7 @@ pub fn retarget(
     }
     let schedule = Schedule {
         shape: shape(phase),
-        joined: previous.joined,
+        messages: previous.messages,
         ..of_starts(messages, found.starts, found.rank.horizon, bound, options)
     };
     // Rows that have become too long are a reason to look at the whole phase.

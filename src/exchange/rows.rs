@@ -66,7 +66,7 @@ struct Send {
 
 /// Items of an ordinary message that ask for one more event at its receivers (§2.3): two messages do
 /// not become one of these.
-const GUARDED: u32 = 52;
+pub(super) const GUARDED: u32 = 52;
 
 impl Send {
     /// Whether `next` goes on where and when this one ends.

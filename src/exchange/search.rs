@@ -61,6 +61,11 @@ pub(super) fn goal(bound: u32) -> u32 {
     bound + bound / CLOSE
 }
 
+/// Whether a phase is small enough for messages to be moved about.
+pub(super) fn is_small(phase: &Phase) -> bool {
+    Jobs::new(phase, |_| false).work() <= MOVABLE
+}
+
 /// A schedule for one choice of widths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {

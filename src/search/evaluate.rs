@@ -24,7 +24,7 @@ use super::outcome::Failure;
 use super::usage::SupportUsage;
 
 /// Version of everything that decides a figure; part of a study's identity.
-pub const EVALUATOR_VERSION: &str = "8";
+pub const EVALUATOR_VERSION: &str = "9";
 
 /// What is searched: a model on some tiles.
 #[derive(Clone, Copy)]
