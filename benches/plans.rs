@@ -12,6 +12,9 @@
 //! already. A pointer takes one event of its tile's row, beside the words that arrive meanwhile; the
 //! events above the bound, which counts no pointer at all, are more than anything can save.
 //!
+//! `SHARED=1` prints instead what one row for several phases could save: a tile keeps equal rows once, and
+//! rows that differ in addresses alone could be one that is patched before each phase.
+//!
 //! First fit in order of size is asked for the fullest tile beside it.
 #![expect(
     clippy::unwrap_used,
@@ -44,7 +47,7 @@ use ipu_tune::space::candidates::{Planner, Shortlists};
 use ipu_tune::storage::{
     Answers, PlaceOptions, PlacedProgram, exchanged_together, place_program, tile_problem,
 };
-use ipu_tune::target::TileId;
+use ipu_tune::target::{Control, Instruction, TileId, decode};
 
 /// Placements of one plan; the table has the median.
 const REPEATS: usize = 7;
@@ -139,6 +142,61 @@ fn print_pointers(name: &str, built: &Built) {
     );
 }
 
+/// A row without its addresses.
+fn without_addresses(words: &[u32]) -> Vec<u32> {
+    let mut masked = vec![];
+    while let Some(rest) = words.get(masked.len()..).filter(|rest| !rest.is_empty()) {
+        let (mut instruction, _) = decode(rest).unwrap();
+        let value = match &mut instruction {
+            Instruction::DelayPic { pic, .. } => Some(pic),
+            Instruction::SendPic { control: Control::Pic(pic), .. } => Some(pic),
+            Instruction::Send { address, .. } => {
+                *address = 0;
+                None
+            }
+            Instruction::SendPicp { address, sctl, pic, .. } => {
+                // An address of 0 without a direction sends nothing.
+                *address = u32::from(*sctl != 0);
+                Some(pic)
+            }
+            _ => None,
+        };
+        value.filter(|pic| !pic.format).into_iter().for_each(|pic| pic.value = 0);
+        masked.extend_from_slice(instruction.encode().unwrap().as_slice());
+    }
+    masked
+}
+
+/// Prints what fewer rows could save in a built plan.
+fn print_shared(name: &str, built: &Built) {
+    let mut rows: Vec<Vec<&[u32]>> = vec![vec![]; usize::from(built.program.tiles)];
+    for row in built.phases.values().flat_map(|phase| &phase.rows) {
+        rows[usize::from(row.tile.0)].push(&row.words);
+    }
+    let bytes = |rows: &mut dyn Iterator<Item = usize>| 4 * rows.sum::<usize>();
+    let table = |rows: &Vec<&[u32]>| bytes(&mut rows.iter().map(|row| row.len()));
+    let kept = |rows: &Vec<&[u32]>| {
+        let rows: BTreeSet<&[u32]> = rows.iter().copied().collect();
+        bytes(&mut rows.iter().map(|row| row.len()))
+    };
+    let patched = |rows: &Vec<&[u32]>| {
+        let rows: BTreeSet<Vec<u32>> = rows.iter().map(|row| without_addresses(row)).collect();
+        bytes(&mut rows.iter().map(Vec::len))
+    };
+    let most = |of: &dyn Fn(&Vec<&[u32]>) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let total = |of: &dyn Fn(&Vec<&[u32]>) -> usize| rows.iter().map(of).sum::<usize>();
+    println!(
+        "| {name} | {} | {} | {} | {} | {} | {} | {} |",
+        built.phases.len(),
+        total(&table),
+        total(&kept),
+        total(&patched),
+        most(&table),
+        most(&kept),
+        most(&patched),
+    );
+}
+
 fn measure(name: &str, text: &str) {
     let graph = Graph::from_json(text, Path::new(name)).unwrap();
     let Ok(network) = Network::from_graph(&graph) else { return };
@@ -155,6 +213,9 @@ fn measure(name: &str, text: &str) {
     };
     if std::env::var_os("POINTERS").is_some() {
         return print_pointers(name, &built);
+    }
+    if std::env::var_os("SHARED").is_some() {
+        return print_shared(name, &built);
     }
     let (milliseconds, PlacedProgram { addresses, stats }) =
         timed(&built, recipe.storage == StoragePlan::Apart);
@@ -190,6 +251,11 @@ fn main() {
             "| model | phases | with several buffers on a tile | pointers that buffers side by side leave out, on the tile with the most | events | part of them | events above the bound in these phases |"
         );
         println!("|---|---|---|---|---|---|---|");
+    } else if std::env::var_os("SHARED").is_some() {
+        println!(
+            "| model | phases | bytes of all rows | equal ones of a tile once | equal but for addresses once | largest tile | equal ones once | equal but for addresses once |"
+        );
+        println!("|---|---|---|---|---|---|---|---|");
     } else {
         print_header();
     }

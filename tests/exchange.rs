@@ -95,7 +95,6 @@ fn transfers_that_continue_one_another_are_one_message() {
     horizon(30, 2, Width::Ordinary);
 }
 
-/// A tile hears its own message: its controls for that may come while it begins to send.
 /// Long messages to some tiles each, at one place more to the right on every tile.
 fn crowd(seed: u64, right: u32) -> Phase {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -117,13 +116,6 @@ fn long_messages_go_in_halves_where_that_ends_earlier() {
         let phase = crowd(seed, 0);
         let with = |effort| schedule(&phase, &Options { effort, ..Options::default() }).unwrap();
         let full = with(Effort::Full);
-        println!(
-            "{seed} {:?} {} {} {}",
-            full.schedule.messages,
-            full.schedule.horizon,
-            with(Effort::Trial).schedule.horizon,
-            full.schedule.bound
-        );
         assert_eq!(check(&phase, &rows(&full), ROWS).unwrap(), full.schedule.horizon);
         if full.schedule.messages != Messages::Halves {
             continue;
@@ -138,6 +130,7 @@ fn long_messages_go_in_halves_where_that_ends_earlier() {
     assert!(halved > 0);
 }
 
+/// A tile hears its own message: its controls for that may come while it begins to send.
 #[test]
 fn a_message_comes_home_at_any_length() {
     let (mut split, mut narrow) = (0, vec![]);
