@@ -13,7 +13,8 @@
 //! events above the bound, which counts no pointer at all, are more than anything can save.
 //!
 //! `SHARED=1` prints instead what one row for several phases could save: a tile keeps equal rows once, and
-//! rows that differ in addresses alone could be one that is patched before each phase.
+//! rows that differ in addresses alone could be one that is patched before each phase. The words that
+//! have to be written into it are counted, the code that writes them is not.
 //!
 //! First fit in order of size is asked for the fullest tile beside it.
 #![expect(
@@ -28,7 +29,7 @@ mod first_fit;
 #[path = "scaled/mod.rs"]
 mod scaled;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -180,8 +181,15 @@ fn print_shared(name: &str, built: &Built) {
         bytes(&mut rows.iter().map(|row| row.len()))
     };
     let patched = |rows: &Vec<&[u32]>| {
-        let rows: BTreeSet<Vec<u32>> = rows.iter().map(|row| without_addresses(row)).collect();
-        bytes(&mut rows.iter().map(Vec::len))
+        let mut alike: BTreeMap<Vec<u32>, BTreeSet<&[u32]>> = BTreeMap::new();
+        for row in rows {
+            alike.entry(without_addresses(row)).or_default().insert(row);
+        }
+        bytes(&mut alike.values().map(|rows| {
+            let first = rows.first().unwrap();
+            let differ = |row: &&[u32]| first.iter().zip(*row).filter(|(a, b)| a != b).count();
+            first.len() + rows.iter().map(differ).sum::<usize>()
+        }))
     };
     let most = |of: &dyn Fn(&Vec<&[u32]>) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let total = |of: &dyn Fn(&Vec<&[u32]>) -> usize| rows.iter().map(of).sum::<usize>();
@@ -253,7 +261,7 @@ fn main() {
         println!("|---|---|---|---|---|---|---|");
     } else if std::env::var_os("SHARED").is_some() {
         println!(
-            "| model | phases | bytes of all rows | equal ones of a tile once | equal but for addresses once | largest tile | equal ones once | equal but for addresses once |"
+            "| model | phases | bytes of all rows | equal ones of a tile once | equal but for addresses once, and the words that differ | largest tile | equal ones once | equal but for addresses once, and the words that differ |"
         );
         println!("|---|---|---|---|---|---|---|---|");
     } else {

@@ -211,16 +211,14 @@ fn schedule(
             let mut key = exchange::shape(&phase);
             key[0] ^= width as u8;
             if let Some(found) = memo.phase(&key) {
-                // The rows are made anew for these addresses. Only the shape is compared here; that
-                // every rule is kept, `check` proves from the finished package.
+                // `relocate` refuses what is not of the schedule's shape and makes the rows anew; that
+                // they keep every rule, `check` proves from the finished package.
+                let relocated = exchange::relocate(&phase, &found).map_err(unencodable)?;
                 tracing::debug!(
                     phase = index,
                     "reused exchange optimization after validating relocated rows"
                 );
-                return Ok((
-                    index,
-                    Arc::new(exchange::relocate(&phase, &found).map_err(unencodable)?),
-                ));
+                return Ok((index, Arc::new(relocated)));
             }
             let options =
                 Options { width, effort: Effort::Trial, stop: Some(stop), ..Options::default() };
