@@ -14,6 +14,7 @@ use super::Width;
 use super::jobs::{End, Job, Jobs};
 use super::joins::join;
 use super::phase::Phase;
+use super::runs;
 
 /// Events between a write and the read that may follow it in one element (rule M1, §2.3).
 const GUARD: u32 = 5;
@@ -51,14 +52,17 @@ impl Bounds {
         let wide = (0..phase.len())
             .any(|index| phase.pairable(index))
             .then(|| Jobs::new(phase, |index| phase.pairable(index)));
-        Bounds::of(&Jobs::new(phase, |_| false), wide.as_ref())
+        Bounds::of(phase, &Jobs::new(phase, |_| false), wide.as_ref())
     }
 
     /// The bounds of a phase's jobs: all 32-bit, and those 64-bit that can be, if any can.
-    pub fn of(narrow: &Jobs, wide: Option<&Jobs>) -> Bounds {
-        let ordinary = Loads::new(narrow, narrow).bound();
-        let any = wide.map_or(ordinary, |wide| Loads::new(narrow, wide).bound());
-        Bounds { ordinary, any }
+    pub fn of(phase: &Phase, narrow: &Jobs, wide: Option<&Jobs>) -> Bounds {
+        let bound = |wide: &Jobs| {
+            let first = |index: usize| narrow.job(index).items.min(wide.job(index).items).min(2);
+            Loads::new(narrow, wide).bound(|| runs::first_events(phase, first))
+        };
+        let ordinary = bound(narrow);
+        Bounds { ordinary, any: wide.map_or(ordinary, bound) }
     }
 }
 
@@ -151,12 +155,18 @@ impl Loads {
         }
     }
 
-    fn bound(&self) -> u32 {
+    /// `starts`: by tile, events that starts of sends take at least, where one that goes on in another
+    /// needs none. That takes longer to find than all others, and seldom matters.
+    fn bound(&self, starts: impl FnOnce() -> Vec<u32>) -> u32 {
         let lanes = self.sent.iter().chain(&self.received).map(Port::bound);
         let pairs = self.lent.iter().map(Port::halved_bound);
         let elements = self.elements.iter().flatten().map(Element::bound);
-        let slots = self.slots.iter().map(Slots::bound);
-        lanes.chain(pairs).chain(elements).chain(slots).max().unwrap_or(0).max(self.chain)
+        let least = lanes.chain(pairs).chain(elements).max().unwrap_or(0).max(self.chain);
+        if self.slots.iter().all(|slots| slots.bound(slots.starts) <= least) {
+            return least;
+        }
+        let slots = self.slots.iter().zip(starts()).map(|(slots, starts)| slots.bound(starts));
+        least.max(slots.max().unwrap_or(0))
     }
 }
 
@@ -275,7 +285,8 @@ impl Element {
 /// source is selected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slots {
-    /// First events of sends, and second ones where the next send cannot start there.
+    /// First events of sends, and second ones where the next send cannot start there, if none goes on in
+    /// another.
     starts: u32,
     /// Sources that only ordinary messages come from.
     sources: u32,
@@ -303,10 +314,10 @@ impl Slots {
         self.after = Some(self.after.map_or(after, |least| least.min(after)));
     }
 
-    fn bound(&self) -> u32 {
+    fn bound(&self, starts: u32) -> u32 {
         let (1.., Some(after)) = (self.sources, self.after) else { return 0 };
         // No window opens before event 1, and the last one is closed by a release.
         let first = self.natural.unwrap_or(1).min(1);
-        first + self.starts + self.sources + after
+        first + starts + self.sources + after
     }
 }

@@ -43,6 +43,7 @@ mod repair;
 mod reschedule;
 mod retarget;
 pub mod rows;
+mod runs;
 mod search;
 mod strips;
 pub mod waits;
@@ -319,7 +320,7 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
     let candidates = eligible.iter().filter(|eligible| **eligible).count() as u32;
     let narrow = Jobs::new(phase, |_| false);
     let wide = (candidates > 0).then(|| Jobs::new(phase, |index| eligible[index]));
-    let bounds = Bounds::of(&narrow, wide.as_ref());
+    let bounds = Bounds::of(phase, &narrow, wide.as_ref());
     let mut failed = Unencoded::default();
     let ordinary = match options.width {
         Width::Paired if candidates > 0 => None,
