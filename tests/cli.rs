@@ -776,6 +776,31 @@ fn rows_do_not_take_the_place_of_their_instance() {
 }
 
 #[test]
+fn no_device_or_pipe_is_replaced_and_links_stay() {
+    let folder = instances(&[]);
+    let path = |name: &str| folder.path().join(name);
+    let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    let rows = |to: &str| run(folder.path(), &["exchange", "--rows", to, "i.json"]);
+    for to in ["socket", "/dev/null"] {
+        let output = rows(to);
+        let message = stderr(&output);
+        assert_eq!(code(&output), 2, "{message}");
+        assert!(message.contains(to) && message.contains("not of a device or a pipe"), "{message}");
+    }
+    assert!(!path("socket").metadata().unwrap().is_file());
+    let (other, _) = common::binary::folder();
+    let tune = ["--trials", "1", "--tiles", "32", "--output", "/dev/null", "m.json"];
+    let tuned = run(other.path(), &tune);
+    assert_eq!(code(&tuned), 2, "{}", stderr(&tuned));
+    assert_eq!(files(other.path()), ["m.json"]);
+    fs::write(path("old"), "old").unwrap();
+    std::os::unix::fs::symlink("old", path("link")).unwrap();
+    assert_eq!(code(&rows("link")), 0);
+    assert!(path("link").is_symlink());
+    assert!(fs::read_to_string(path("old")).unwrap().contains("ipu-tune/rows@1"));
+}
+
+#[test]
 fn every_answer_has_every_field() {
     let large = r#"{"source": 0, "destinations": [2], "words": 100000}"#;
     let folder =

@@ -60,6 +60,10 @@ fn wanted(source: TileId, tile: TileId, words: u32) -> Wanted {
 type Rows = Vec<(TileId, Vec<Instruction>)>;
 
 fn check(rows: &Rows, wanted: &[Wanted]) -> Result<u32, Violations> {
+    check_on(TILES, rows, wanted)
+}
+
+fn check_on(tiles: u16, rows: &Rows, wanted: &[Wanted]) -> Result<u32, Violations> {
     let words = |row: &[Instruction]| -> Vec<u32> {
         row.iter().flat_map(|i| i.encode().unwrap().as_slice().to_vec()).collect()
     };
@@ -67,7 +71,7 @@ fn check(rows: &Rows, wanted: &[Wanted]) -> Result<u32, Violations> {
         rows.iter().map(|(tile, row)| (*tile, words(row))).collect();
     let rows: Vec<TileRow<'_>> =
         words.iter().map(|(tile, words)| TileRow { tile: *tile, address: ROWS, words }).collect();
-    phase(TILES, &rows, wanted).map(|report| report.get().horizon)
+    phase(tiles, &rows, wanted).map(|report| report.get().horizon)
 }
 
 fn accepted(rows: &Rows, wanted: &[Wanted]) {
@@ -247,6 +251,18 @@ fn another_format_is_set_only_after_the_first_is_taken_back() {
     accepted(&rows, &wanted);
     let (rows, wanted) = with(0, false);
     refused(&rows, &wanted, "format");
+}
+
+#[test]
+fn a_wide_message_needs_whole_pairs() {
+    let (mut rows, wanted, _) = paired(20);
+    rows.remove(1);
+    // The sender is the last tile of an odd number of tiles.
+    let found = check_on(SENDER.0 + 1, &rows, &wanted).expect_err("half a pair");
+    let half = |violation: &Violation| {
+        matches!(violation, Violation::HalfPair { tile: SENDER, half: SENDER, .. })
+    };
+    assert!(found.list().iter().all(half), "{:?}", found.list());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Messages as their senders made them and everybody who hears them: directions, loop-back, borrowed
 //! lanes, and until when a sender is busy (`target/ipu21.md` §1.3, §2.3, §2.5 S2 and T2, §3.3).
 
+use std::iter;
+
 use crate::target::{TileId, route, time_to_mux};
 
 use super::arrivals::Arrival;
@@ -103,8 +105,8 @@ impl Message {
     }
 }
 
-/// Rules of the messages of one tile: their directions, that nothing of them is lost, T2 as far as it asks for another receiver,
-/// and S2.
+/// Rules of the messages of one tile: their directions, that nothing of them is lost, T2 as far as it
+/// asks for another receiver, that 64-bit ones have whole pairs, and S2.
 pub(super) fn check(tile: TileId, messages: &[Vec<Message>], violations: &mut Violations) {
     let Some(own) = messages.get(usize::from(tile.0)) else { return };
     for message in own {
@@ -118,6 +120,11 @@ pub(super) fn check(tile: TileId, messages: &[Vec<Message>], violations: &mut Vi
         }
         if message.goes_home_only(tile) {
             violations.add(Violation::Loopback { tile, event });
+        }
+        let ends = || iter::once(tile).chain(message.receivers.iter().map(|found| found.0));
+        let half = |tile: &TileId| usize::from(tile.partner().0) >= messages.len();
+        if let Some(half) = ends().find(half).filter(|_| message.is_paired()) {
+            violations.add(Violation::HalfPair { tile, event, half });
         }
     }
     let Some(partner) = messages.get(usize::from(tile.partner().0)) else { return };

@@ -53,6 +53,9 @@ pub enum Violation {
     /// A message is sent in other directions than its receivers need (§1.3).
     #[error("tile {tile}: the message at event {event} has sctl {found}, expected {expected}")]
     Direction { tile: TileId, event: u32, found: u8, expected: u8 },
+    /// A 64-bit message of or to half a pair: the other tile is none of the program's (§3.1).
+    #[error("tile {tile}: the 64-bit message at event {event} needs the partner of tile {half}")]
+    HalfPair { tile: TileId, event: u32, half: TileId },
     /// A tile sends to nobody but itself, or inside one element (rule T2).
     #[error(
         "tile {tile}: what is looped back around event {event} has no other receiver or element"
@@ -141,6 +144,7 @@ impl Violation {
             Violation::IdlePointer { .. } => "idle-pointer",
             Violation::Unheard { .. } => "unheard",
             Violation::Direction { .. } => "direction",
+            Violation::HalfPair { .. } => "half-pair",
             Violation::Loopback { .. } => "loopback",
             Violation::OutOfMemory { .. } => "out-of-memory",
             Violation::NoPointer { .. } => "no-pointer",

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cost::{bytes_over, hard_bound};
 use crate::device::{CommandDevice, Device, SimulatedDevice};
 use crate::model::{Graph, data, reference};
-use crate::package::{save, write};
+use crate::package::{replaceable, save, write};
 use crate::plan::Network;
 use crate::report;
 use crate::search::evaluate::EVALUATOR_VERSION;
@@ -316,9 +316,7 @@ fn check_writable(path: &Path) -> Result<(), CliError> {
         _ => Path::new("."),
     };
     let wrap = |source| CliError::Unwritable { path: path.to_owned(), source };
-    if path.is_dir() {
-        return Err(wrap(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
-    }
+    replaceable(path).map_err(wrap)?;
     tempfile::tempfile_in(folder).map(|_| ()).map_err(wrap)
 }
 

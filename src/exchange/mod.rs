@@ -133,11 +133,13 @@ pub struct Schedule {
     pub starts: Vec<Start>,
     /// Event at which the last tile's row ends.
     pub horizon: u32,
-    /// Horizon with every transfer 32-bit; `None` if that was not tried.
+    /// Horizon with every transfer 32-bit; `None` if none was found that keeps the limit, or
+    /// that was not tried.
     pub ordinary_horizon: Option<u32>,
-    /// Horizon with every eligible transfer 64-bit; `None` if that was not tried.
+    /// Horizon with every eligible transfer 64-bit; `None` if none was found that keeps the limit, or
+    /// that was not tried.
     pub paired_horizon: Option<u32>,
-    /// Least horizon with some of the eligible transfers 64-bit; `None` if that was not tried.
+    /// Least horizon with some of the eligible transfers 64-bit; `None` as before.
     pub mixed_horizon: Option<u32>,
     /// Number of eligible transfers.
     pub candidates: u32,
@@ -261,6 +263,7 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
         }
     }
     hasher.update(&bytes);
+    hasher.update(&(phase.iterations() as u64).to_le_bytes());
     Waits::new(phase).hash(phase.len(), &mut hasher);
     if let Some(joined) = join(phase) {
         hasher.update(&shape(&joined));
@@ -340,7 +343,9 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
         _ => None,
     };
     failed.unless(ordinary.is_some() || paired.is_some() || mixed.is_some())?;
-    let horizon = |found: &Option<Found>| found.as_ref().map(|found| found.rank.horizon);
+    let kept = |found: &&Found| found.rank.over == Bytes(0);
+    let horizon =
+        |found: &Option<Found>| found.as_ref().filter(kept).map(|found| found.rank.horizon);
     let (ordinary_horizon, paired_horizon) = (horizon(&ordinary), horizon(&paired));
     let mixed_horizon = horizon(&mixed);
     // The first of equals: ordinary rows are the shortest.

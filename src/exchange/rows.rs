@@ -157,8 +157,8 @@ pub fn bytes(phase: &Phase, starts: &[Start]) -> (RowBytes, TileId) {
         if writer.shorter(&plan, phase).is_err() {
             continue;
         }
-        // The last word returns.
-        let bytes = Bytes(4 * (writer.words.len() as u32 + 1));
+        // The last word returns; the next row begins at a multiple of 8 bytes.
+        let bytes = Bytes((4 * (writer.words.len() as u32 + 1)).next_multiple_of(8));
         found.0.total += bytes;
         if bytes > found.0.largest {
             (found.0.largest, found.1) = (bytes, tile);

@@ -34,6 +34,9 @@ impl PackageError {
         if source.kind() == std::io::ErrorKind::IsADirectory {
             return Some("the path of a file, not of a folder".to_owned());
         }
+        if source.kind() == std::io::ErrorKind::InvalidInput {
+            return Some("the path of a file, not of a device or a pipe".to_owned());
+        }
         let folder = folder(path).display();
         Some(format!("the folder `{folder}` has to exist, to be writable, and to have room"))
     }
@@ -63,27 +66,40 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
 /// # Errors
 /// If a folder or a file cannot be written; old files are then untouched.
 pub fn save_together(files: &[(&Path, &[u8])]) -> Result<(), PackageError> {
-    let staged: Vec<Staged<'_>> =
+    let staged: Vec<Staged> =
         files.iter().map(|(path, bytes)| Staged::new(path, bytes)).collect::<Result<_, _>>()?;
     staged.into_iter().try_for_each(Staged::put_in_place)
 }
 
+/// Whether a path is free or that of a file: a device or a pipe would be gone, and what is written not
+/// where it is read.
+///
+/// # Errors
+/// Of the kind `IsADirectory` for a folder, `InvalidInput` for anything else that is no file.
+pub fn replaceable(path: &Path) -> std::io::Result<()> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => Err(std::io::ErrorKind::InvalidInput.into()),
+        _ => Ok(()),
+    }
+}
+
 /// A file that is written and synced, but not at its place yet; dropped, it is gone.
-struct Staged<'a> {
-    path: &'a Path,
+struct Staged {
+    /// Without links: what a link points to is replaced, not the link.
+    path: PathBuf,
     file: tempfile::NamedTempFile,
 }
 
-impl<'a> Staged<'a> {
-    fn new(path: &'a Path, bytes: &[u8]) -> Result<Staged<'a>, PackageError> {
+impl Staged {
+    fn new(path: &Path, bytes: &[u8]) -> Result<Staged, PackageError> {
         let wrap = |source| PackageError::Write { path: path.to_owned(), source };
-        if path.is_dir() {
-            return Err(wrap(std::io::ErrorKind::IsADirectory.into()));
-        }
+        replaceable(path).map_err(wrap)?;
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         // As other tools write files: readable by all, unless the umask says no.
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         let mut builder = tempfile::Builder::new();
-        let made = builder.permissions(permissions).tempfile_in(folder(path));
+        let made = builder.permissions(permissions).tempfile_in(folder(&path));
         // The temporary file's own path, which these errors carry, tells nobody anything.
         let plain = |source: std::io::Error| wrap(source.kind().into());
         let mut file = made.map_err(plain)?;
@@ -93,10 +109,10 @@ impl<'a> Staged<'a> {
     }
 
     fn put_in_place(self) -> Result<(), PackageError> {
-        let wrap = |source| PackageError::Write { path: self.path.to_owned(), source };
-        self.file.persist(self.path).map_err(|error| wrap(error.error))?;
+        let wrap = |source| PackageError::Write { path: self.path.clone(), source };
+        self.file.persist(&self.path).map_err(|error| wrap(error.error))?;
         // The rename itself must survive a power cut too.
-        std::fs::File::open(folder(self.path)).and_then(|folder| folder.sync_all()).map_err(wrap)
+        std::fs::File::open(folder(&self.path)).and_then(|folder| folder.sync_all()).map_err(wrap)
     }
 }
 

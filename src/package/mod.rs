@@ -22,7 +22,7 @@ pub use application::{
 };
 pub use decode::read;
 pub use encode::write;
-pub use file::{PackageError, load, save, save_together};
+pub use file::{PackageError, load, replaceable, save, save_together};
 pub use image::{Image, PhaseRow, Routine};
 pub use profile::{CycleSample, Profile, TileProfile, read_profile, write_profile};
 pub use table::RowTable;

@@ -30,7 +30,7 @@ pub(super) fn exchange(args: &ExchangeArgs, output: &Output) -> Result<Exit, Cli
         Ok(files) => files,
         Err(failed) => return Ok(tell(&failed, output)),
     };
-    let threads = usize::from(args.threads);
+    let threads = usize::from(args.threads).min(files.len());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let (mut found, mut failed) = (vec![], vec![]);
     // As many at once as there are threads, in the order of the files.
