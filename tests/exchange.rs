@@ -95,6 +95,22 @@ fn transfers_that_continue_one_another_are_one_message() {
     horizon(30, 2, Width::Ordinary);
 }
 
+/// What a phase takes does not grow with the events in which nothing but words move.
+#[test]
+fn few_very_long_messages_are_scheduled() {
+    let mut phase = Phase::new(1472);
+    for tile in 1..=300_u16 {
+        let to = [(TileId(tile), Address(0x90000))];
+        phase.add(TileId(0), Address(0x60000), &to, 40_000 - u32::from(tile % 2)).unwrap();
+    }
+    for effort in [Effort::Fast, Effort::Full] {
+        let scheduled = schedule(&phase, &Options { effort, ..Options::default() }).unwrap();
+        assert!(scheduled.schedule.horizon > 10_000_000);
+        let checked = check(&phase, &rows(&scheduled), ROWS).unwrap();
+        assert_eq!(checked, scheduled.schedule.horizon);
+    }
+}
+
 /// Long messages to some tiles each, at one place more to the right on every tile.
 fn crowd(seed: u64, right: u32) -> Phase {
     let mut random = ChaCha8Rng::seed_from_u64(seed);

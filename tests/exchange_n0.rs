@@ -117,3 +117,23 @@ fn a_grid_with_messages_of_two_lengths_needs_half_of_them_only_once() {
     // Eight rounds of columns with a row's message in each, and seven of rows.
     assert!(found.horizon <= 8 * 512 + 7 * 256, "{}", found.horizon);
 }
+
+/// Whoever writes a word waits for all who read it before, and those who read it later wait for it.
+#[test]
+fn starts_in_the_wrong_order_are_named() {
+    let mut phase = Phase::new(8);
+    let at = |word: u32| Address(0x50000 + 4 * word);
+    for tile in [1, 2, 3] {
+        phase.add(TileId(0), at(10), &[(TileId(tile), at(0x1000))], 8).unwrap();
+    }
+    phase.add(TileId(4), at(0), &[(TileId(0), at(12))], 2).unwrap();
+    phase.add(TileId(0), at(8), &[(TileId(5), at(0x1000))], 5).unwrap();
+    phase.add(TileId(0), at(14), &[(TileId(6), at(0x1000))], 4).unwrap();
+    let check = |starts: [u32; 6]| n0::check(&phase, &starts);
+    // The last reads none of what the fourth writes.
+    assert_eq!(check([0, 8, 16, 24, 26, 31]), Ok(35));
+    assert_eq!(check([4, 12, 20, 28, 30, 0]), Ok(35));
+    assert_eq!(check([0, 8, 16, 23, 26, 31]), Err(n0::Clash::Order(2, 3)));
+    assert_eq!(check([16, 8, 0, 16, 26, 31]), Err(n0::Clash::Order(0, 3)));
+    assert_eq!(check([0, 8, 16, 24, 25, 31]), Err(n0::Clash::Order(3, 4)));
+}

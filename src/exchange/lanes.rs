@@ -1,5 +1,7 @@
 //! What is already placed on one tile: lanes, controls, memory accesses.
 
+use rustc_hash::FxHashMap;
+
 use crate::target::Address;
 use crate::target::sram::element;
 use crate::target::topology::Direction;
@@ -154,10 +156,13 @@ pub enum Care {
     Alone,
 }
 
-/// Controls and send starts of a tile: four bits an event, so that a look costs nothing.
+/// Controls and send starts of a tile: four bits an event.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
-    events: Vec<u8>,
+    /// Of the first events, two a byte, so that a look there costs nothing.
+    dense: Vec<u8>,
+    /// Of all later ones, [`ENTRY`] events an entry: long messages leave most of them without any.
+    sparse: FxHashMap<u32, u32>,
     doubled: bool,
 }
 
@@ -169,6 +174,12 @@ const MARKS: u8 = SOURCE | POINTER | PAIRED;
 /// Two controls at once.
 const DOUBLE: u8 = SOURCE | POINTER;
 
+/// Bytes of the first events, at most.
+const DENSE: usize = 1 << 16;
+/// Bytes of one look.
+const LOOK: usize = 4;
+/// Events of one entry of the later ones.
+const ENTRY: u32 = 8;
 /// Events before the one that is looked at, in one look.
 const BEFORE: u32 = 2;
 /// Where the flags of an event, and of those beside it, are in a look.
@@ -185,19 +196,39 @@ impl Controls {
     /// The flags of five events around one, four bits each: the event itself lies at [`HERE`].
     fn around(&self, event: u32) -> u32 {
         let first = (event / 2) as usize;
-        let bytes = self.events.get(first..first + 4);
-        let flags = bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
-        flags >> (event % 2 * 4)
+        let bytes = self.dense.get(first..first + LOOK);
+        match bytes.and_then(|bytes| bytes.try_into().ok()) {
+            Some(bytes) => u32::from_le_bytes(bytes) >> (event % 2 * 4),
+            None if self.sparse.is_empty() => 0,
+            None => self.around_sparse(event),
+        }
+    }
+
+    /// The same of later events.
+    fn around_sparse(&self, event: u32) -> u32 {
+        let entry = event / ENTRY;
+        let flags = |entry| u64::from(self.sparse.get(&entry).copied().unwrap_or(0));
+        let both = flags(entry) | flags(entry + 1) << u32::BITS;
+        (both >> (event % ENTRY * 4)) as u32
     }
 
     fn put(&mut self, event: u32, flag: u8) {
         let at = event + BEFORE;
         let (byte, shift) = ((at / 2) as usize, at % 2 * 4);
-        if byte + 4 > self.events.len() {
-            self.events.resize((byte + 4).next_power_of_two(), 0);
+        if byte < DENSE {
+            if byte + LOOK > self.dense.len() {
+                self.dense.resize((byte + LOOK).next_power_of_two().min(DENSE), 0);
+            }
+            self.dense[byte] |= flag << shift;
+            self.doubled |= self.dense[byte] >> shift & DOUBLE == DOUBLE;
         }
-        self.events[byte] |= flag << shift;
-        self.doubled |= self.events[byte] >> shift & DOUBLE == DOUBLE;
+        // A look is at one of both: what lies where they meet is in both.
+        if byte + LOOK > DENSE {
+            let shift = at % ENTRY * 4;
+            let flags = self.sparse.entry(at / ENTRY).or_default();
+            *flags |= u32::from(flag) << shift;
+            self.doubled |= (*flags >> shift) as u8 & DOUBLE == DOUBLE;
+        }
     }
 
     /// Whether two controls take effect at once anywhere.
@@ -298,6 +329,8 @@ pub fn element_mask(address: Address, words: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     /// Lanes as a flag an event, to compare with.
@@ -356,6 +389,36 @@ mod tests {
                 assert_eq!(lane.earliest(from, length), events.earliest(from, length));
             }
         }
+    }
+
+    /// However far apart controls lie, and on both sides of the last of the first events.
+    #[test]
+    fn controls_are_found_where_they_were_put() {
+        let last = 2 * DENSE as u32;
+        let mut number = numbers();
+        let mut at = |around: u32| match around {
+            0 => number(40),
+            _ => around - 20 + number(40),
+        };
+        let (mut controls, mut events) = (Controls::default(), BTreeMap::new());
+        for around in [0, last / 2, last, 5 * last, u32::MAX / 2].repeat(20) {
+            let (event, flag) = (at(around), [SOURCE, POINTER, PAIRED, START][at(0) as usize % 4]);
+            controls.put(event, flag);
+            *events.entry(event).or_insert(0) |= flag;
+            let put = |event: u32| events.get(&event).copied().unwrap_or(0);
+            assert_eq!(controls.doubled(), events.values().any(|put| put & DOUBLE == DOUBLE));
+            for around in [30, last / 2, last, 5 * last, u32::MAX / 2] {
+                for event in around - 30..around + 30 {
+                    let flags = controls.around(event);
+                    let all = (0..5)
+                        .filter_map(|place| Some((place, (event + place).checked_sub(BEFORE)?)));
+                    all.for_each(|(place, event)| {
+                        assert_eq!((flags >> (4 * place)) as u8 & 15, put(event), "{event}");
+                    });
+                }
+            }
+        }
+        assert!(controls.dense.len() == DENSE && controls.sparse.len() < 40);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::target::instruction::BASE_WRITE;
 use super::jobs::{End, Job, Jobs};
 use super::lanes::{Accesses, Care, Controls, Lane, Mark, Runs, Touch};
 use super::rows::Base;
-use super::strips::Strips;
+use super::strips::{self, Strips};
 
 /// When a transfer's first item leaves, and how wide its items are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,12 @@ pub fn place(
         && alone(cares)
         && let Some(strips) = Strips::worthwhile(jobs)
     {
-        return place_on(strips, jobs, order, limit, stopped);
+        // Longer phases are begun again between intervals, which give the same starts.
+        let last = limit.min(strips::LAST);
+        let placed = place_on(strips, jobs, order, last, stopped);
+        if placed.is_some() || last == limit {
+            return placed;
+        }
     }
     place_on(Board::new(jobs, rules), jobs, order, limit, stopped)
 }
@@ -573,5 +578,26 @@ mod tests {
             compared += jobs.len();
         }
         assert!(doubled > 0 && compared > 10_000);
+    }
+
+    #[test]
+    fn what_is_too_long_for_strips_is_placed_between_intervals() {
+        let mut phase = Phase::new(24);
+        for index in 0..40_u16 {
+            let to = [(TileId(1 + index % 23), Address(0x90000 + 0x13000 * u32::from(index / 23)))];
+            let words = 15_000 + 11 * u32::from(index);
+            phase.add(TileId(0), Address(0x60000), &to, words).unwrap();
+        }
+        let jobs = Jobs::new(&phase, |_| false);
+        let cares = vec![Care::Alone; jobs.tiles().into()];
+        let order: Vec<u32> = (0..jobs.len() as u32).collect();
+        let all = |limit| place(&jobs, &order, Rules::All(&cares), limit, &|| false);
+        let placed = all(u32::MAX).unwrap();
+        let horizon = jobs.horizon(&placed.events);
+        assert!(horizon > 2 * strips::LAST && Strips::worthwhile(&jobs).is_some());
+        let mut strips = place_on(Strips::new(&jobs).unwrap(), &jobs, &order, u32::MAX, &|| false);
+        assert_eq!(placed.events, strips.take().unwrap().events);
+        assert_eq!(all(horizon).unwrap().events, placed.events);
+        assert!(all(horizon - 1).is_none() && all(strips::LAST).is_none());
     }
 }

@@ -16,6 +16,10 @@ const WORD: u32 = u64::BITS;
 /// leave few.
 const LONG: u32 = 8;
 
+/// The last event of a phase that is placed on strips: they take memory for all events of all tiles,
+/// whether or not anything happens there.
+pub(super) const LAST: u32 = 1 << 18;
+
 /// What is taken in 64 events of a tile, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {

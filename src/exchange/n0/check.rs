@@ -12,7 +12,7 @@ use crate::exchange::Phase;
 /// If there is not one start for every transfer.
 pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
     let end = check_lanes(phase, starts)?;
-    let mut touched: Vec<(u16, u32, u32, bool, usize)> = vec![];
+    let mut touched: Vec<Access> = vec![];
     for index in 0..phase.len() {
         let transfer = phase.transfer(index);
         let bytes = |address: u32| (address, address + 4 * transfer.words);
@@ -26,16 +26,43 @@ pub fn check(phase: &Phase, starts: &[u32]) -> Result<u32, Clash> {
         }));
     }
     touched.sort_unstable();
-    for (at, one) in touched.iter().enumerate() {
-        let near = touched[at + 1..].iter().take_while(|two| two.0 == one.0 && two.1 < one.2);
-        for two in near.filter(|two| two.4 != one.4 && (one.3 || two.3)) {
-            let (first, second) = (one.4.min(two.4), one.4.max(two.4));
-            if starts[second] < starts[first] + phase.transfer(first).words {
-                return Err(Clash::Order(first, second));
-            }
+    // What is touched before the next one and not only below it. Reads are not compared with reads: a
+    // word may have very many.
+    let (mut tile, mut reads, mut writes) = (0, vec![], vec![]);
+    for next in &touched {
+        if next.0 != tile {
+            tile = next.0;
+            reads.clear();
+            writes.clear();
         }
+        keep_order(phase, starts, &mut writes, next)?;
+        if next.3 {
+            keep_order(phase, starts, &mut reads, next)?;
+        }
+        if next.3 { &mut writes } else { &mut reads }.push(*next);
     }
     Ok(end)
+}
+
+/// Tile, first byte, end, whether it is written, and the transfer that does so.
+type Access = (u16, u32, u32, bool, usize);
+
+/// Of some accesses that begin no later than the `next` one of their tile, drops those that end before
+/// it, and compares the others with it.
+fn keep_order(
+    phase: &Phase,
+    starts: &[u32],
+    open: &mut Vec<Access>,
+    next: &Access,
+) -> Result<(), Clash> {
+    open.retain(|access| access.2 > next.1);
+    for other in open.iter().filter(|other| other.4 != next.4) {
+        let (first, second) = (next.4.min(other.4), next.4.max(other.4));
+        if starts[second] < starts[first] + phase.transfer(first).words {
+            return Err(Clash::Order(first, second));
+        }
+    }
+    Ok(())
 }
 
 /// The same for a phase whose addresses mean nothing.
