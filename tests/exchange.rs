@@ -8,13 +8,13 @@
 
 use ipu_tune::check::{TileRow, Violations, phase as check_phase};
 use ipu_tune::exchange::{
-    Bounds, Effort, ExchangeError, Messages, Options, Phase, Scheduled, Start, Taken,
+    Bounds, Effort, ExchangeError, Messages, Options, Phase, Schedule, Scheduled, Start, Taken,
     TransferError, Width, lower_bound, n0, relocate, rows::encode, schedule, shape,
 };
 use ipu_tune::target::{Address, Bytes, Control, Instruction, Pic, TileId, decode, route};
 use proptest::prelude::*;
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 #[path = "common/wanted.rs"]
@@ -46,7 +46,7 @@ fn a_row_limit_goes_before_the_horizon() {
     };
     assert_eq!((found, named), (bytes, limit));
     let longest = kept.rows.iter().find(|row| row.tile == tile).unwrap();
-    assert_eq!(4 * longest.words.len() as u32, bytes);
+    assert_eq!((4 * longest.words.len() as u32).next_multiple_of(8), bytes);
 }
 
 /// Messages with the same receivers, back to back from addresses that go on, need one send.
@@ -144,6 +144,75 @@ fn long_messages_go_in_halves_where_that_ends_earlier() {
         assert_eq!(check(&elsewhere, &rows(&moved), ROWS).unwrap(), full.schedule.horizon);
     }
     assert!(halved > 0);
+}
+
+/// Pairs of tiles between which goes what is read one behind the other and written `apart` bytes apart,
+/// while the sender is sent one word by many.
+fn scattered(seed: u64, apart: u32) -> Phase {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut phase = Phase::new(64);
+    let mut tiles: Vec<u16> = (0..64).collect();
+    for group in 0..random.random_range(1..4) {
+        tiles.shuffle(&mut random);
+        let (mut at, mut to) = (0x60000, 0x90000 + 0x2000 * group + apart);
+        for _ in 0..random.random_range(2..40) {
+            let words = random.random_range(1..6);
+            let ends = |address: u32| {
+                tiles[1..3].iter().map(move |tile| (TileId(*tile), Address(address)))
+            };
+            let (ends, again): (Vec<_>, bool) = (ends(to).collect(), random.random_bool(0.1));
+            phase.add(TileId(tiles[0]), Address(at), &ends, words).unwrap();
+            at += if again { 0 } else { 4 * words };
+            to += 4 * words + apart * random.random_range(0..2);
+        }
+        for from in &tiles[3..random.random_range(4..50)] {
+            let end =
+                [(TileId(tiles[0]), Address(0xa0000 + 0x1000 * group + 4 * u32::from(*from)))];
+            phase.add(TileId(*from), Address(0x60000 + at), &end, 1).ok();
+        }
+    }
+    phase
+}
+
+#[test]
+fn what_is_read_one_behind_the_other_goes_in_one_send() {
+    // Two words at a time to places apart, while as many words come in: a start for each would leave no
+    // events for the selections.
+    let mut phase = Phase::new(64);
+    for part in 0..40_u16 {
+        let ends = [(TileId(1), Address(0x90000 + 16 * u32::from(part)))];
+        phase.add(TileId(0), Address(0x60000 + 8 * u32::from(part)), &ends, 2).unwrap();
+        let ends = [(TileId(0), Address(0x9c000 + 8 * u32::from(part)))];
+        phase.add(TileId(2 + part), Address(0x60000), &ends, 1).unwrap();
+    }
+    let with = |effort| schedule(&phase, &Options { effort, ..Options::default() }).unwrap();
+    let (full, trial) = (with(Effort::Full), with(Effort::Trial));
+    assert_eq!(full.schedule.messages, Messages::Runs);
+    let (horizon, apart) = (full.schedule.horizon, trial.schedule.horizon);
+    assert!(lower_bound(&phase) <= horizon && horizon < apart - 30, "{horizon}, {apart} apart");
+    assert_eq!(check(&phase, &rows(&full), ROWS).unwrap(), horizon);
+}
+
+#[test]
+fn runs_hold_at_other_addresses_of_their_shape() {
+    let (mut runs, mut moved) = (0, 0);
+    for seed in 0..150 {
+        let phase = scattered(seed, 8);
+        for effort in [Effort::Fast, Effort::Trial, Effort::Full] {
+            let found = schedule(&phase, &Options { effort, ..Options::default() }).unwrap();
+            let Schedule { horizon, bound, messages, .. } = *found.schedule;
+            assert_eq!(check(&phase, &rows(&found), ROWS).unwrap(), horizon, "seed {seed}");
+            assert!(bound <= horizon && bound == lower_bound(&phase), "seed {seed}");
+            runs += usize::from(messages == Messages::Runs);
+            let other = scattered(seed, 24);
+            if shape(&other) == shape(&phase) {
+                let again = relocate(&other, &found.schedule).unwrap();
+                assert_eq!(check(&other, &rows(&again), ROWS).unwrap(), horizon, "seed {seed}");
+                moved += 1;
+            }
+        }
+    }
+    assert!(runs > 15 && moved > 400, "{runs} of runs, {moved} moved");
 }
 
 /// A tile hears its own message: its controls for that may come while it begins to send.
@@ -283,8 +352,10 @@ fn rows(scheduled: &Scheduled) -> Vec<(TileId, Vec<u32>)> {
 }
 
 /// Bytes of the largest row.
+/// Bytes that the largest row takes in memory.
 fn largest_row(scheduled: &Scheduled) -> u32 {
-    scheduled.rows.iter().map(|row| 4 * row.words.len() as u32).max().unwrap()
+    let stored = |words: usize| (4 * words as u32).next_multiple_of(8);
+    scheduled.rows.iter().map(|row| stored(row.words.len())).max().unwrap()
 }
 
 /// Schedules of every effort pass the checker, with an exact horizon that no bound exceeds.

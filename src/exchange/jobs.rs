@@ -10,6 +10,7 @@ use crate::target::{TileId, route, time_to_mux};
 use super::lanes::{element_mask, source_mask};
 use super::phase::{Phase, Transfer};
 use super::rows::Base;
+use super::runs::Run;
 use super::waits::Waits;
 
 /// One transfer at one width.
@@ -37,6 +38,8 @@ pub struct Job {
     pub lead: u32,
     first: u32,
     last: u32,
+    /// Where its further pointers are.
+    pointers: (u32, u32),
 }
 
 /// One receiver of a job.
@@ -68,6 +71,19 @@ pub struct Jobs {
     waits: Waits,
     /// Whether a tile has to write its base inside its row; empty if none has.
     rebased: Vec<bool>,
+    /// Items before the further pointers of all jobs.
+    pointers: Vec<u32>,
+    /// By transfer, what of which job it is; empty if every job is a transfer.
+    parts: Vec<Part>,
+}
+
+/// A transfer that is part of a job.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part {
+    /// Number of the job.
+    pub job: u32,
+    /// Items of the job before it.
+    pub before: u32,
 }
 
 /// A sender's row has at least so many events.
@@ -80,9 +96,29 @@ impl Jobs {
         jobs.jobs.reserve(phase.len());
         jobs.rebased = rebased(phase);
         for index in 0..phase.len() {
-            jobs.add(phase, index, wide(index));
+            jobs.add(phase, &phase.transfer(index), wide(index));
         }
         jobs.waits = Waits::new(phase);
+        jobs
+    }
+
+    /// The runs of a phase in which no transfer waits for another, all 32-bit: one send each, with a
+    /// pointer for every part.
+    pub(super) fn of_runs(phase: &Phase, runs: &[Run]) -> Jobs {
+        let mut jobs = Jobs { tiles: phase.tiles(), ..Jobs::default() };
+        jobs.parts = vec![Part::default(); phase.len()];
+        for (run, number) in runs.iter().zip(0..) {
+            let first = jobs.pointers.len() as u32;
+            let mut words = 0;
+            for transfer in run {
+                jobs.parts[*transfer as usize] = Part { job: number, before: words };
+                jobs.pointers.extend((words > 0).then_some(words));
+                words += phase.transfer(*transfer as usize).words;
+            }
+            let head = phase.transfer(run[0] as usize);
+            jobs.add(phase, &Transfer { words, ..head }, false);
+            jobs.jobs[number as usize].pointers = (first, jobs.pointers.len() as u32);
+        }
         jobs
     }
 
@@ -108,8 +144,7 @@ impl Jobs {
         jobs
     }
 
-    fn add(&mut self, phase: &Phase, index: usize, paired: bool) {
-        let transfer = phase.transfer(index);
+    fn add(&mut self, phase: &Phase, transfer: &Transfer<'_>, paired: bool) {
         let source = transfer.source;
         let items = if paired { transfer.words / 2 } else { transfer.words };
         let first = self.ends.len() as u32;
@@ -141,15 +176,16 @@ impl Jobs {
             completion: completion as u32,
             mask: match phase.contended(source) {
                 0 => 0,
-                contended => source_mask(&transfer) & contended,
+                contended => source_mask(transfer) & contended,
             },
-            base: self.base(&transfer),
+            base: self.base(transfer),
             lead: self.ends[first as usize..]
                 .iter()
                 .find(|end| end.tile == source)
                 .map_or(BASE_WRITE, |home| home.lead(items)),
             first,
             last: self.ends.len() as u32,
+            pointers: (0, 0),
         });
     }
 
@@ -192,6 +228,16 @@ impl Jobs {
     /// Whether no job waits for another and no tile has to write its base: any order will do.
     pub fn free(&self) -> bool {
         self.waits.is_empty() && !self.rebased.contains(&true)
+    }
+
+    /// Of every transfer the part of a job that it is; none if every job is a transfer.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Items before the further pointers of all jobs, which [`Job::pointers`] takes its own from.
+    pub fn pointers(&self) -> &[u32] {
+        &self.pointers
     }
 
     /// Whether any job waits for another.
@@ -324,6 +370,16 @@ impl Jobs {
 }
 
 impl Job {
+    /// Items before each further pointer of the job, of those of all.
+    pub fn pointers<'a>(&self, all: &'a [u32]) -> &'a [u32] {
+        &all[self.pointers.0 as usize..self.pointers.1 as usize]
+    }
+
+    /// 32-bit words.
+    pub fn words(&self) -> u32 {
+        self.items << u32::from(self.paired)
+    }
+
     /// Event at which the sender is through (§2.3).
     pub fn sender_horizon(&self, event: u32) -> u32 {
         (event + self.items).max((event + self.least).saturating_sub(self.natural))

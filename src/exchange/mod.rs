@@ -61,6 +61,7 @@ use parts::halved;
 pub use phase::{ExchangeError, Phase, Transfer, TransferError};
 pub use place::Start;
 use rank::{Rank, first};
+use reschedule::of_starts;
 pub use reschedule::reschedule;
 pub use retarget::retarget;
 pub use rows::{Base, Row, RowBytes, RowError};
@@ -164,6 +165,9 @@ pub enum Messages {
     /// Transfers that continue one another together, where the first of them comes in the phase;
     /// every other one.
     Joined,
+    /// What [`Messages::Joined`] has, or every transfer where nothing is joined; but those that are read
+    /// one behind the other for the same receivers may start one behind the other in one send.
+    Runs,
     /// Both halves of every long transfer, one after the other; every other one.
     Halves,
 }
@@ -175,6 +179,7 @@ impl Messages {
         match self {
             Messages::Transfers => Some(Cow::Borrowed(phase)),
             Messages::Joined => join(phase).map(Cow::Owned),
+            Messages::Runs => Some(join(phase).map_or(Cow::Borrowed(phase), Cow::Owned)),
             Messages::Halves => halved(phase).map(Cow::Owned),
         }
     }
@@ -265,6 +270,11 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
     hasher.update(&bytes);
     hasher.update(&(phase.iterations() as u64).to_le_bytes());
     Waits::new(phase).hash(phase.len(), &mut hasher);
+    for run in runs::of(phase).into_iter().flatten().filter(|run| run.len() > 1) {
+        for at in run.iter().chain([&u32::MAX]) {
+            hasher.update(&at.to_le_bytes());
+        }
+    }
     if let Some(joined) = join(phase) {
         hasher.update(&shape(&joined));
     }
@@ -273,29 +283,35 @@ pub fn shape(phase: &Phase) -> [u8; 32] {
 
 /// Finds the schedule of a phase. Transfers that continue one another are one message; with more
 /// effort than [`Effort::Fast`] they may also stay apart, if that ends earlier, and with
-/// [`Effort::Full`] long ones of a small phase may be two.
+/// [`Effort::Full`] others of a small phase may be sent as one, or long ones be two.
 ///
 /// # Errors
 /// As [`schedule`].
 pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeError> {
     let (mut best, mut failed) = (None, None);
-    for messages in [Messages::Joined, Messages::Transfers, Messages::Halves] {
+    for messages in [Messages::Joined, Messages::Transfers, Messages::Runs, Messages::Halves] {
         if !worthwhile(messages, best.as_ref(), options.effort) {
             break;
         }
         let Some(parts) = messages.of(phase) else { continue };
-        if messages == Messages::Halves && !search::is_small(&parts) {
+        if matches!(messages, Messages::Runs | Messages::Halves) && !search::is_small(&parts) {
             continue;
         }
-        match plan_messages(&parts, options) {
-            Ok(mut found) => {
+        let found = match messages {
+            Messages::Runs => plan_runs(&parts, options),
+            _ => plan_messages(&parts, options).map(Some),
+        };
+        match found {
+            Ok(found) => {
+                let earlier = |found: &Schedule| {
+                    best.as_ref().is_none_or(|best: &Schedule| found.horizon < best.horizon)
+                };
+                let Some(mut found) = found.filter(earlier) else { continue };
                 if messages != Messages::Transfers {
                     let bound = Bounds::new(phase).of_width(options.width);
                     found = Schedule { bound, shape: shape(phase), messages, ..found };
                 }
-                let later =
-                    best.as_ref().is_some_and(|best: &Schedule| best.horizon <= found.horizon);
-                best = if later { best } else { Some(found) };
+                best = Some(with_horizons(found, best));
             }
             Err(error) if error.is_of_schedule() => failed = Some(error),
             Err(error) => return Err(error),
@@ -307,12 +323,23 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<Schedule, ExchangeEr
     }
 }
 
+/// A schedule with the horizons of the one before it in widths that were not tried again.
+fn with_horizons(found: Schedule, before: Option<Schedule>) -> Schedule {
+    let Some(before) = before else { return found };
+    Schedule {
+        ordinary_horizon: found.ordinary_horizon.or(before.ordinary_horizon),
+        paired_horizon: found.paired_horizon.or(before.paired_horizon),
+        mixed_horizon: found.mixed_horizon.or(before.mixed_horizon),
+        ..found
+    }
+}
+
 /// Whether to try messages after those before them in [`plan`].
 fn worthwhile(messages: Messages, best: Option<&Schedule>, effort: Effort) -> bool {
     let tried = match messages {
         Messages::Joined => true,
         Messages::Transfers => effort != Effort::Fast || best.is_none(),
-        Messages::Halves => effort == Effort::Full,
+        Messages::Runs | Messages::Halves => effort == Effort::Full && best.is_some(),
     };
     tried && best.is_none_or(|best| best.horizon > search::goal(best.bound))
 }
@@ -370,6 +397,23 @@ fn plan_messages(phase: &Phase, options: &Options<'_>) -> Result<Schedule, Excha
         shape: shape(phase),
         messages: Messages::Transfers,
     })
+}
+
+/// The schedule of a phase whose transfers are sent as runs; `None` if there are hardly any.
+fn plan_runs(phase: &Phase, options: &Options<'_>) -> Result<Option<Schedule>, ExchangeError> {
+    let Some(runs) = runs::of(phase).filter(|_| options.width != Width::Paired) else {
+        return Ok(None);
+    };
+    if !Waits::new(phase).is_empty() {
+        return Ok(None);
+    }
+    let jobs = Jobs::of_runs(phase, &runs);
+    let bound = Bounds::new(phase).of_width(options.width);
+    let Found { rank, starts } = search::best(phase, &jobs, options, bound)?;
+    if let Some(limit) = options.row_limit {
+        keep(limit, phase, &starts)?;
+    }
+    Ok(Some(of_starts(phase, starts, rank.horizon, bound, options)))
 }
 
 /// Whether a fast schedule of a large phase does without 64-bit transfers: no bound is lower with them.

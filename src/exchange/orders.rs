@@ -1,7 +1,6 @@
 //! Orders in which transfers are placed.
 
 use super::jobs::Jobs;
-use super::phase::Phase;
 use super::{colours, waves};
 
 /// A rule that orders the transfers of a phase.
@@ -48,43 +47,41 @@ pub fn rules(jobs: &Jobs) -> &'static [OrderRule] {
 
 impl OrderRule {
     /// Indices of all transfers, first to place first.
-    pub fn order(self, phase: &Phase, jobs: &Jobs) -> Vec<u32> {
+    pub fn order(self, jobs: &Jobs) -> Vec<u32> {
         let given = 0..jobs.len() as u32;
         match self {
             OrderRule::Given => given.collect(),
             OrderRule::Backward => given.rev().collect(),
             OrderRule::Colours => colours::rounds(jobs),
-            OrderRule::Waves => waves::order(jobs, &OrderRule::Longest.order(phase, jobs)),
-            OrderRule::Bottleneck | OrderRule::Longest => self.by_load(phase, jobs),
-            OrderRule::Rotation | OrderRule::LoadedRotation => self.by_round(phase, jobs),
+            OrderRule::Waves => waves::order(jobs, &OrderRule::Longest.order(jobs)),
+            OrderRule::Bottleneck | OrderRule::Longest => self.by_load(jobs),
+            OrderRule::Rotation | OrderRule::LoadedRotation => self.by_round(jobs),
         }
     }
 
-    fn by_load(self, phase: &Phase, jobs: &Jobs) -> Vec<u32> {
+    fn by_load(self, jobs: &Jobs) -> Vec<u32> {
         let (sent, received) = jobs.loads();
         let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
         order.sort_by_cached_key(|index| {
-            let transfer = phase.transfer(*index as usize);
-            let receivers = transfer.destinations.iter();
-            let most = receivers.map(|(tile, _)| received[usize::from(tile.0)]).max();
-            let load = most.unwrap_or(0).max(sent[usize::from(transfer.source.0)]);
-            let items = jobs.job(*index as usize).items;
+            let job = jobs.job(*index as usize);
+            let receivers = jobs.ends_of(job).iter();
+            let most = receivers.map(|end| received[usize::from(end.tile.0)]).max();
+            let load = most.unwrap_or(0).max(sent[usize::from(job.source.0)]);
+            let items = job.items;
             let keys = if self == OrderRule::Longest { (items, load) } else { (load, items) };
             (std::cmp::Reverse(keys), *index)
         });
         order
     }
 
-    fn by_round(self, phase: &Phase, jobs: &Jobs) -> Vec<u32> {
+    fn by_round(self, jobs: &Jobs) -> Vec<u32> {
         let (sent, _) = jobs.loads();
-        let tiles = u32::from(phase.tiles());
+        let tiles = u32::from(jobs.tiles());
         let distance = |index: u32| {
-            let transfer = phase.transfer(index as usize);
-            let source = u32::from(transfer.source.0);
-            let nearest = transfer
-                .destinations
-                .iter()
-                .map(|(tile, _)| (u32::from(tile.0) + tiles - source) % tiles);
+            let job = jobs.job(index as usize);
+            let source = u32::from(job.source.0);
+            let receivers = jobs.ends_of(job).iter();
+            let nearest = receivers.map(|end| (u32::from(end.tile.0) + tiles - source) % tiles);
             nearest.min().unwrap_or(0)
         };
         // Numbers of three fields sort faster than tuples of them.
@@ -93,19 +90,19 @@ impl OrderRule {
         };
         let mut keyed: Vec<u128> = (0..jobs.len() as u32)
             .map(|index| {
-                let source = phase.transfer(index as usize).source;
+                let source = jobs.job(index as usize).source;
                 key(source.0.into(), distance(index), index)
             })
             .collect();
         keyed.sort_unstable();
         // Rank of every transfer among its sender's, weighted so that senders end together.
-        let mut done = vec![0_u64; phase.tiles().into()];
+        let mut done = vec![0_u64; jobs.tiles().into()];
         for at in &mut keyed {
             let (distance, index) = ((*at >> 32) as u32, *at as u32);
-            let transfer = phase.transfer(index as usize);
-            let source = usize::from(transfer.source.0);
+            let job = jobs.job(index as usize);
+            let source = usize::from(job.source.0);
             let (load, words) = match self {
-                OrderRule::LoadedRotation => (sent[source].max(1), transfer.words),
+                OrderRule::LoadedRotation => (sent[source].max(1), job.words()),
                 _ => (1, 1),
             };
             *at = key(done[source] * 4096 / u64::from(load), distance, index);

@@ -17,6 +17,8 @@ pub struct Start {
     pub paired: bool,
     /// S0: the part of S that is not shift.
     pub natural: u32,
+    /// Goes on in the send of the transfer that is read before it.
+    pub follows: bool,
 }
 
 /// What a placement obeys.
@@ -99,13 +101,22 @@ impl Tile {
         differs.then(|| event - job.lead)
     }
 
-    /// Events after `from` at which the controls admit a receive's window. Events that one of the first
-    /// `shared` marks rules out are not looked at again: those are the same for all jobs.
-    fn admit_receive(&mut self, job: &Job, end: &End, from: u32, care: Care, shared: usize) -> u32 {
+    /// Events after `from` at which the controls admit a receive's window, with further `pointers`.
+    /// Events that one of the first `shared` marks rules out are not looked at again: those are the same
+    /// for all jobs.
+    fn admit_receive(
+        &mut self,
+        job: &Job,
+        end: &End,
+        from: u32,
+        pointers: &[u32],
+        care: Care,
+        shared: usize,
+    ) -> u32 {
         let fits = |(at, mark)| self.controls.admits(at, mark, care);
         let (mut window, mut none) = (from, from);
         loop {
-            let marks = marks(job, end, window).into_iter();
+            let marks = marks(job, end, window).into_iter().chain(more(end, window, pointers));
             let Some(refused) = marks.map(fits).position(|fits| !fits) else { break };
             none += u32::from(none == window && refused < shared);
             window += 1;
@@ -123,15 +134,24 @@ impl Tile {
         !controls || marks.all(|at| self.controls.admits(at, Mark::Paired, Care::Free))
     }
 
-    /// Takes the events of a 32-bit message's window, and its controls.
-    fn receive(&mut self, job: &Job, end: &End, window: u32, rules: Rules<'_>, wide: bool) {
+    /// Takes the events of a 32-bit message's window, and its controls, further `pointers` among them.
+    fn receive(
+        &mut self,
+        job: &Job,
+        end: &End,
+        window: u32,
+        pointers: &[u32],
+        rules: Rules<'_>,
+        wide: bool,
+    ) {
         let last = window + job.items;
         self.receive.occupy(window, last);
         if wide {
             self.receive_wide.cover(window - APART, last + APART);
         }
         if rules != Rules::Lanes {
-            marks(job, end, window).into_iter().for_each(|(at, mark)| self.controls.add(at, mark));
+            let marks = marks(job, end, window).into_iter().chain(more(end, window, pointers));
+            marks.for_each(|(at, mark)| self.controls.add(at, mark));
         }
     }
 
@@ -256,13 +276,17 @@ pub fn place_between(
     Placed { events, doubled: board.doubled() }
 }
 
-/// What jobs that start at `events` are for a row.
+/// What transfers whose jobs start at `events` are for a row.
 pub fn starts(jobs: &Jobs, events: &[u32]) -> Vec<Start> {
-    let start = |(index, event): (usize, &u32)| {
-        let job = jobs.job(index);
-        Start { event: *event, paired: job.paired, natural: job.natural }
+    let start = |index: usize, before: u32| {
+        let Job { paired, natural, .. } = *jobs.job(index);
+        let event = events[index] + before;
+        Start { event, paired, natural: natural + before, follows: before > 0 }
     };
-    events.iter().enumerate().map(start).collect()
+    match jobs.parts() {
+        [] => (0..events.len()).map(|index| start(index, 0)).collect(),
+        parts => parts.iter().map(|part| start(part.job as usize, part.before)).collect(),
+    }
 }
 
 /// All tiles of a phase, part of its jobs placed.
@@ -277,11 +301,13 @@ pub struct Board<'a> {
     /// Whether a transmit lane is taken by its tile's sends alone: it is neither borrowed nor kept free
     /// for base writes.
     starts: bool,
+    /// Further pointers of all jobs.
+    pointers: &'a [u32],
 }
 
 impl<'a> Board<'a> {
     /// Nothing placed.
-    pub fn new(jobs: &Jobs, rules: Rules<'a>) -> Board<'a> {
+    pub fn new(jobs: &'a Jobs, rules: Rules<'a>) -> Board<'a> {
         let all = || (0..jobs.len()).map(|index| jobs.job(index));
         let shortest = all().map(|job| job.items).min().unwrap_or(1);
         let shared = match all().all(|job| !job.paired) {
@@ -298,7 +324,8 @@ impl<'a> Board<'a> {
         };
         let wide = all().any(|job| job.paired);
         let starts = !wide && all().all(|job| job.base.is_none());
-        Board { rules, tiles: vec![tile; usize::from(jobs.tiles())], shared, wide, starts }
+        let tiles = vec![tile; usize::from(jobs.tiles())];
+        Board { rules, tiles, shared, wide, starts, pointers: jobs.pointers() }
     }
 
     /// What placing a job changes, as it is before.
@@ -356,6 +383,7 @@ impl<'a> Board<'a> {
     /// The earliest start that a receiver admits.
     fn receiver_earliest(&mut self, job: &Job, end: &End, from: u32) -> u32 {
         let (rules, shared) = (self.rules, self.shared);
+        let pointers = job.pointers(self.pointers);
         let tile = self.tile_mut(end.tile);
         settle(from, |from| {
             let window = from.wrapping_add_signed(end.window);
@@ -367,7 +395,7 @@ impl<'a> Board<'a> {
                 event += u32::from(!tile.admits_wide(job, end, found, rules != Rules::Lanes));
             } else if let Rules::All(cares) = rules {
                 let care = cares[usize::from(end.tile.0)];
-                event += tile.admit_receive(job, end, found.max(window), care, shared);
+                event += tile.admit_receive(job, end, found.max(window), pointers, care, shared);
             }
             let (start, last) = write_span(job, end, event);
             let read = tile.reads.conflict(start, last, end.mask);
@@ -395,6 +423,7 @@ impl Tiles for Board<'_> {
 
     fn occupy(&mut self, job: &Job, ends: &[End], event: u32) {
         let (rules, wide) = (self.rules, self.wide);
+        let pointers = job.pointers(self.pointers);
         let last = lane_end(job, event);
         let sender = self.tile_mut(job.source);
         let written = sender.base_written(job, event);
@@ -415,7 +444,7 @@ impl Tiles for Board<'_> {
             if job.paired {
                 tile.receive_wide(job, end, window, rules);
             } else {
-                tile.receive(job, end, window, rules, wide);
+                tile.receive(job, end, window, pointers, rules, wide);
             }
             let (start, last) = write_span(job, end, event);
             tile.writes.add(start, last, end.mask);
@@ -460,6 +489,12 @@ fn base_write(event: u32) -> impl Iterator<Item = u32> {
 pub fn marks(job: &Job, receiver: &End, window: u32) -> [(u32, Mark); 3] {
     let pointer = window + 52 + 2 * receiver.row;
     [(window, Mark::Source), (pointer, Mark::Pointer), (window + job.items, Mark::Source)]
+}
+
+/// The further pointers of a 32-bit message's receiver, before each of which so many items arrive.
+fn more(receiver: &End, window: u32, pointers: &[u32]) -> impl Iterator<Item = (u32, Mark)> {
+    let pointer = window + 52 + 2 * receiver.row;
+    pointers.iter().map(move |before| (pointer + before, Mark::Pointer))
 }
 
 /// Events of the controls of a 64-bit message's receiver, of which rule R6 leaves out those that touch

@@ -37,7 +37,8 @@ pub fn reschedule(
     options: &Options<'_>,
 ) -> Result<Option<Scheduled>, ExchangeError> {
     let apart = previous.messages == Messages::Transfers && join(phase).is_some();
-    if apart || shape(from) != previous.shape {
+    // What is kept of a run needs the rest of it.
+    if apart || previous.messages == Messages::Runs || shape(from) != previous.shape {
         return Ok(None);
     }
     let of = |phase| previous.messages.of(phase);

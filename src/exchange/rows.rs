@@ -62,6 +62,8 @@ struct Send {
     base: Base,
     /// Which transfer it is.
     transfer: u32,
+    /// Goes on in the send before it.
+    follows: bool,
 }
 
 /// Items of an ordinary message that ask for one more event at its receivers (§2.3): two messages do
@@ -238,6 +240,7 @@ impl Plans {
             sctl: sctl(transfer, start.paired),
             base: if transfer.moves() { Base::Moving } else { Base::Zero },
             transfer: index,
+            follows: start.follows,
         };
         *at += 1;
         self.ends_at(source, end);
@@ -443,12 +446,15 @@ impl Writer {
         written.map_err(|event| RowError { tile: plan.tile, event })
     }
 
+    /// Sends that go on in the one before it are part of it. So are others that happen to, where the
+    /// schedule has none by itself: those are of no certain length.
     fn join(&mut self, sends: &[Send], phase: Option<&Phase>) {
+        let phase = phase.filter(|_| !sends.iter().any(|send| send.follows));
         self.sends.clear();
         for send in sends {
             let last = self.sends.last_mut().filter(|last| {
-                last.continues(send)
-                    && phase.is_some_and(|phase| joins::admit(phase, last.transfer, send.transfer))
+                let admits = |phase| joins::admit(phase, last.transfer, send.transfer);
+                send.follows || (last.continues(send) && phase.is_some_and(admits))
             });
             match last {
                 Some(last) => last.items += send.items,

@@ -236,7 +236,7 @@ impl<'a> Search<'a> {
                 break;
             }
             self.left = self.left.saturating_sub(self.jobs.work());
-            let tried = self.attempt(&rule.order(self.phase, self.jobs), u32::MAX);
+            let tried = self.attempt(&rule.order(self.jobs), u32::MAX);
             found.extend(failed.or_none(tried)?.flatten());
             found.sort_by_key(|tried| tried.rank);
         }
@@ -418,7 +418,7 @@ impl<'a> Search<'a> {
     /// Whether rows are repaired where they do not encode: with very many jobs, placing all of them again
     /// takes too long, and then other rows fail.
     fn repairable(&self) -> bool {
-        self.jobs.work() > MANY && self.jobs.free()
+        self.jobs.work() > MANY && self.jobs.free() && self.jobs.parts().is_empty()
     }
 
     /// The schedule of placed jobs, repaired if it may be; or what does not encode.

@@ -237,6 +237,9 @@ impl Strips {
 
     /// Empty tiles for these jobs; none if some of them ask for more than lanes and controls.
     pub(super) fn new(jobs: &Jobs) -> Option<Strips> {
+        if !jobs.pointers().is_empty() {
+            return None;
+        }
         let mut shortest = [u32::MAX; 33];
         for index in 0..jobs.len() {
             let job = jobs.job(index);

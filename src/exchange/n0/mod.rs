@@ -56,7 +56,7 @@ pub fn plan(phase: &Phase, options: &Options<'_>) -> Result<N0Schedule, Exchange
     let (horizon, starts) = best_events(phase, &jobs, options, bound, Timing::Lanes)?;
     let mut found = N0Schedule { starts, horizon, bound };
     if jobs.work() <= SMALL && options.effort != Effort::Fast {
-        found.by_waves(phase, &jobs);
+        found.by_waves(&jobs);
     }
     // Neither knows of transfers that have to wait for others.
     let free = !jobs.has_waits();
@@ -72,11 +72,11 @@ impl N0Schedule {
     /// Fills the lanes event by event, of equally good messages the shortest. The rules of all
     /// timings take the longest; a grid with messages of two lengths along rows and columns needs it
     /// this way.
-    fn by_waves(&mut self, phase: &Phase, jobs: &Jobs) {
+    fn by_waves(&mut self, jobs: &Jobs) {
         if self.horizon == self.bound {
             return;
         }
-        let mut order = OrderRule::Longest.order(phase, jobs);
+        let mut order = OrderRule::Longest.order(jobs);
         order.reverse();
         let order = jobs.in_order(&waves::order(jobs, &order));
         if let Some(placed) = place(jobs, &order, Rules::Lanes, self.horizon, &|| false) {
