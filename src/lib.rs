@@ -21,6 +21,7 @@ pub mod cli;
 pub mod cost;
 pub mod device;
 pub mod exchange;
+mod json;
 pub mod kernels;
 pub mod model;
 pub mod package;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 /// Module, and what it may use. A missing edge is a decision, not an oversight.
 const USES: &[(&str, &str)] = &[
     ("target", ""),
-    ("model", "target"),
+    ("model", "target json"),
     ("kernels", "target model"),
     ("plan", "target model kernels"),
     ("program", "target model kernels plan"),
     ("cost", "target model kernels plan program"), // sees results, never schedulers
-    ("space", "target model kernels plan program cost"), // shortlists are by price
-    ("storage", "target program"),
-    ("exchange", "target program"),
+    ("space", "target json model kernels plan program cost"), // shortlists are by price
+    ("storage", "target json program"),
+    ("exchange", "target json program"),
     ("package", "target model plan program"),
     // Never storage or exchange: it would inherit their errors.
     ("check", "target model kernels plan program space package"),

@@ -103,6 +103,7 @@ fn bad_input_writes_nothing() {
         r#"{"format": "ipu-tune/space@1", "operations": {"nobody": {}}}"#,
     )
     .unwrap();
+    fs::write(folder.path().join("list.json"), r#"["ipu-tune/space@1"]"#).unwrap();
     let named = good.replacen("\"name\"", "\"data\": \"none.safetensors\", \"name\"", 1);
     fs::write(folder.path().join("data.json"), named).unwrap();
     let before = files(folder.path());
@@ -113,6 +114,8 @@ fn bad_input_writes_nothing() {
         (&["short.json"], "short.json"),
         (&["binary.json"], "is not UTF-8 text"),
         (&["m.json", "--space", "space.json"], "no operation `nobody`"),
+        (&["m.json", "--space", "list.json"], "list.json"),
+        (&["list.json"], "list.json"),
         (&["m.json", "--device", "card"], "no such device"),
         (&["m.json", "--output", "no/such/m.ipuexe"], "cannot write `no/such/m.ipuexe`"),
         (&["m.json", "--tiles", "1473"], "1473"),
@@ -524,6 +527,8 @@ fn instances_that_are_none_are_refused_with_file_place_and_fix() {
         ("empty", String::new(), "is empty"),
         ("cut", transfers(&[MESSAGE])[..60].to_owned(), "`transfers[0]"),
         ("list", "[]".to_owned(), "at the top level"),
+        ("nameless", "[8, []]".to_owned(), "at the top level"),
+        ("positional", one("[0, [1], 4, null, null]"), "transfers[1]"),
         ("half", r#"{"tiles": 8}"#.to_owned(), "missing field `transfers`"),
         ("trailing", transfers(&[MESSAGE]) + " {}", "at the end"),
         (

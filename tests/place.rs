@@ -665,8 +665,10 @@ fn a_file_of_another_form_is_told_what_it_must_be() {
         ("7".to_owned(), file),
         ("null".to_owned(), file),
         (r#"["ipu-tune/placement@1"]"#.to_owned(), file),
+        (r#"["ipu-tune/placement@1", [], []]"#.to_owned(), file),
         (buffers("[5]"), "at `buffers[0]`: invalid type: integer `5`, expected an object with"),
-        (buffers(r#"[["a"]]"#), "an object with `name` and `size`"),
+        (buffers(r#"[["a", 4]]"#), "an object with `name` and `size`"),
+        (buffers(r#"[], "repeats": [[["a", "b"]]]"#), "an object with `blocks`"),
     ];
     for (text, words) in cases {
         let folder = tempfile::tempdir().unwrap();

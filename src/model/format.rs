@@ -5,6 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::json::{self, Form, Object};
 use crate::target::DataType;
 
 use super::{Graph, ModelError, Tensor, TensorKind};
@@ -21,11 +22,13 @@ pub struct RawModel {
     /// Name of the model.
     pub name: String,
     /// Tensors given with every run.
+    #[serde(deserialize_with = "json::list")]
     pub inputs: Vec<RawTensor>,
     /// Tensors given once.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::list")]
     pub parameters: Vec<RawTensor>,
     /// Operations in order: values are made before they are read.
+    #[serde(deserialize_with = "json::list")]
     pub operations: Vec<RawOperation>,
     /// Names of the tensors that the program returns.
     pub outputs: Vec<String>,
@@ -64,10 +67,24 @@ pub struct RawOperation {
     /// Names of the tensors it reads.
     pub inputs: Vec<String>,
     /// The tensors it makes.
+    #[serde(deserialize_with = "json::list")]
     pub outputs: Vec<RawTensor>,
     /// What the operator can be told; see [`Op`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributes: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl Form for RawModel {
+    const FORM: &'static str =
+        "an object with `format`, `name`, `inputs`, `operations` and `outputs`";
+}
+
+impl Form for RawTensor {
+    const FORM: &'static str = "an object with `name`, `shape` and `dtype`";
+}
+
+impl Form for RawOperation {
+    const FORM: &'static str = "an object with `name`, `op`, `inputs` and `outputs`";
 }
 
 fn epsilon() -> f64 {
@@ -312,10 +329,11 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<RawModel, ModelError> {
         return Err(ModelError::Version { path, found, expected: FORMAT });
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let model: RawModel = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let place = error.path().to_string();
-        ModelError::Form { path: path.clone(), place, source: error.into_inner() }
-    })?;
+    let Object(model): Object<RawModel> =
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let place = error.path().to_string();
+            ModelError::Form { path: path.clone(), place, source: error.into_inner() }
+        })?;
     reader.end().map_err(|source| ModelError::Form { path, place: "end".to_owned(), source })?;
     Ok(model)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::json::{self, Form, Object};
 use crate::plan::{Decision, ExchangeMode, Network, NodePlan};
 
 /// The format and version that this build reads.
@@ -19,7 +20,11 @@ pub struct Space {
     pub format: String,
     /// Pins and limits of single operations, by the name of the operation (of joined ones, the
     /// first).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "json::by_name"
+    )]
     pub operations: BTreeMap<String, OperationSpace>,
     /// Widths that exchange may use; all if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +53,14 @@ pub struct OperationSpace {
     /// The only number of tiles of a norm or softmax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<u16>,
+}
+
+impl Form for Space {
+    const FORM: &'static str = "an object with `format`";
+}
+
+impl Form for OperationSpace {
+    const FORM: &'static str = "an object with pins and limits";
 }
 
 /// Why a space was refused.
@@ -101,10 +114,11 @@ impl Space {
         let text = std::fs::read_to_string(&path)
             .map_err(|source| SpaceError::Read { path: path.clone(), source })?;
         let mut reader = serde_json::Deserializer::from_str(&text);
-        let space: Space = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let place = error.path().to_string();
-            SpaceError::Form { path: path.clone(), place, source: error.into_inner() }
-        })?;
+        let Object(space): Object<Space> =
+            serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+                let place = error.path().to_string();
+                SpaceError::Form { path: path.clone(), place, source: error.into_inner() }
+            })?;
         if space.format != FORMAT {
             return Err(SpaceError::Version { path, found: space.format });
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::{Buffer, Problem, ProblemError, Region};
 use super::repeats::{Repeat, RepeatRule};
+use crate::json::{self, Form, Object};
 use crate::target::sram::{MEMORY_END, MEMORY_START};
 
 /// The format and version that this build reads and writes.
@@ -18,7 +19,7 @@ pub const FORMAT: &str = "ipu-tune/placement@1";
 
 /// Buffers to place on one tile. Sizes and addresses in bytes, every range half-open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `format`, `free` and `buffers`")]
+#[serde(deny_unknown_fields)]
 pub struct PlacementFile {
     /// Always `ipu-tune/placement@1`.
     pub format: String,
@@ -26,6 +27,7 @@ pub struct PlacementFile {
     /// two.
     pub free: Vec<[u32; 2]>,
     /// What to place.
+    #[serde(deserialize_with = "json::list")]
     pub buffers: Vec<FileBuffer>,
     /// Pairs of names: they share no memory element while both live.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,13 +36,13 @@ pub struct PlacementFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<[String; 2]>,
     /// Blocks of one size that lie at one stride, as the parameters of repeated layers do.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "json::list")]
     pub repeats: Vec<FileRepeat>,
 }
 
 /// Blocks at `base`, `base + stride`, `base + 2 · stride`, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `blocks`")]
+#[serde(deny_unknown_fields)]
 pub struct FileRepeat {
     /// Names of buffers, at least two, in the order of their addresses.
     pub blocks: Vec<String>,
@@ -52,7 +54,7 @@ pub struct FileRepeat {
 
 /// A buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `name` and `size`")]
+#[serde(deny_unknown_fields)]
 pub struct FileBuffer {
     /// Unique name.
     pub name: String,
@@ -93,6 +95,18 @@ pub struct FileBuffer {
     /// Whether it lies where it is preferred, part of the answer: ignored when a file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<bool>,
+}
+
+impl Form for PlacementFile {
+    const FORM: &'static str = "an object with `format`, `free` and `buffers`";
+}
+
+impl Form for FileRepeat {
+    const FORM: &'static str = "an object with `blocks`";
+}
+
+impl Form for FileBuffer {
+    const FORM: &'static str = "an object with `name` and `size`";
 }
 
 fn one() -> u32 {
@@ -261,7 +275,7 @@ impl PlacementFile {
     /// The first thing that is wrong.
     pub fn from_json(text: &str) -> Result<(PlacementFile, Problem), PlacementError> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let file: PlacementFile = serde_path_to_error::deserialize(&mut reader)
+        let Object(file): Object<PlacementFile> = serde_path_to_error::deserialize(&mut reader)
             .map_err(|error| bad_form(text, error.path().to_string(), error.into_inner()))?;
         reader.end().map_err(|error| bad_form(text, ".".to_owned(), error))?;
         if file.format != FORMAT {

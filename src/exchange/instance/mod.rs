@@ -22,6 +22,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::json::{self, Form, Object};
 use crate::target::{Address, TILES, TileId};
 
 pub use error::InstanceError;
@@ -47,9 +48,10 @@ pub struct Instance {
 const MOST_WORDS_IN_ALL: u64 = 1 << 30;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `tiles` and `transfers`")]
+#[serde(deny_unknown_fields)]
 struct RawInstance {
     tiles: u32,
+    #[serde(deserialize_with = "json::list")]
     transfers: Vec<RawTransfer>,
     #[serde(default, rename = "name")]
     _name: IgnoredAny,
@@ -60,13 +62,21 @@ struct RawInstance {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `source`, `destinations` and `words`")]
+#[serde(deny_unknown_fields)]
 struct RawTransfer {
     source: u16,
     destinations: Vec<u16>,
     words: u32,
     source_addresses: Option<Vec<u32>>,
     destination_addresses: Option<Vec<u32>>,
+}
+
+impl Form for RawInstance {
+    const FORM: &'static str = "an object with `tiles` and `transfers`";
+}
+
+impl Form for RawTransfer {
+    const FORM: &'static str = "an object with `source`, `destinations` and `words`";
 }
 
 /// Reads an instance file.
@@ -133,14 +143,15 @@ fn raw(text: &str, path: &Path) -> Result<RawInstance, InstanceError> {
         return Err(InstanceError::Empty { path });
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let raw: RawInstance = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let place = match error.path().to_string().as_str() {
-            "." | "?" => "the top level".to_owned(),
-            // Where a text ends early, the last part of the path is not known.
-            place => format!("`{}`", place.trim_end_matches(".?")),
-        };
-        InstanceError::Form { path: path.clone(), place, source: error.into_inner() }
-    })?;
+    let Object(raw): Object<RawInstance> =
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let place = match error.path().to_string().as_str() {
+                "." | "?" => "the top level".to_owned(),
+                // Where a text ends early, the last part of the path is not known.
+                place => format!("`{}`", place.trim_end_matches(".?")),
+            };
+            InstanceError::Form { path: path.clone(), place, source: error.into_inner() }
+        })?;
     let end = |source| InstanceError::Form { path: path.clone(), place: "the end".into(), source };
     reader.end().map_err(end)?;
     if raw.tiles == 0 || raw.tiles > u32::from(TILES) {
